@@ -1,5 +1,5 @@
 import { callEventTypes } from '@tallystick/core/internal'
-import { legalEvents, phases, transitionTable } from '@tallystick/core/machine'
+import { listLegalEvents, phases, transitionTable } from '@tallystick/core/machine'
 import { eventTraits, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { code, table } from './table.ts'
@@ -93,7 +93,7 @@ function eventSection(type: EventType, bodies: Bodies, parts: Parts): string {
   if (!body) throw new Error(`event.ts declares no body of ${type}.`)
   const fields = listFields(body, parts)
   requireSameFields(type, fields)
-  const legal = phases.filter((phase) => legalEvents(phase).includes(type))
+  const legal = phases.filter((phase) => listLegalEvents(phase).includes(type))
   const where = type === 'run_started' ? 'first of all' : legal.map(code).join(', ')
   const call = (callEventTypes as readonly EventType[]).includes(type)
     ? ' Concerns the tool call `toolCallId`.'

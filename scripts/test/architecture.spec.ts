@@ -3,14 +3,14 @@ import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { transitionDiagram } from '@tallystick/core/machine'
+import { renderTransitionDiagram } from '@tallystick/core/machine'
 
 describe('ARCHITECTURE.md', () => {
   const page = new URL('../../ARCHITECTURE.md', import.meta.url)
 
   it('shows the diagram that the transition table gives', async () => {
     const shown = /```mermaid\n([\s\S]*?)\n```/.exec(await readFile(page, 'utf8'))?.[1]
-    expect(shown).toBe(transitionDiagram())
+    expect(shown).toBe(renderTransitionDiagram())
   })
 })
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { keysIn, knownSecrets } from '@tallystick/core/internal'
+import { findKeys, createKnownSecrets } from '@tallystick/core/internal'
 import { repeatedTexts } from '@tallystick/testkit'
-import { asPlainText } from '../../packages/core/src/machine/history.ts'
+import { formatPlainText } from '../../packages/core/src/machine/history.ts'
 import { extractJson } from '../../packages/core/src/tools/tool-schema.ts'
 import { SecretMask } from '../../packages/replay/src/secrets.ts'
 import { failureText } from '../../packages/providers/src/shared/failure.ts'
@@ -15,9 +15,14 @@ import { type BlockCounter, blockCounter } from '../patterns/block-steps.ts'
 
 const mask = new SecretMask()
 /** Begins like the repeated texts, and ends as none of them. */
-const known = knownSecrets(['aaaaaaaaaaaaaaaz', '%%%%%%%%%%%%%%%z', '{"a":{"a":{"a":z', '\n\n\n\n\n\n\n\nz'])
+const known = createKnownSecrets([
+  'aaaaaaaaaaaaaaaz',
+  '%%%%%%%%%%%%%%%z',
+  '{"a":{"a":{"a":z',
+  '\n\n\n\n\n\n\n\nz',
+])
 const scans: readonly (readonly [string, (text: string) => unknown])[] = [
-  ['the keys in a text', keysIn],
+  ['the keys in a text', findKeys],
   ['the secrets that are known, in a text', (text) => known.spansIn(text)],
   ['the secrets in a text', (text) => mask.text(text)],
   ['the JSON of an answer', extractJson],
@@ -31,7 +36,7 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
     'the tags of a page',
     (text) => toMarkdown(text.replaceAll('a', '<a b=c>'), 'https://a.example/', Infinity),
   ],
-  ['a history as plain text', (text) => asPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
+  ['a history as plain text', (text) => formatPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
 ]
 
 /** The texts by their piece, which is the middle of their name. */

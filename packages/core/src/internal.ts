@@ -21,7 +21,7 @@ export {
   type DeferredCall,
   type Tally,
   tallyCalls,
-  textContent,
+  toTextContent,
 } from './machine/calls.ts'
 export { digestSummaryRequest, summaryInstructions } from './machine/compaction.ts'
 export { isOutsideCause, isSignal } from './machine/decide.ts'
@@ -32,12 +32,12 @@ export {
   readCalls,
   emptyHistoryDigest,
   type History,
-  historyDigests,
-  asPlainText as historyText,
+  computeHistoryDigests,
+  formatPlainText as historyText,
   type LoggedCall,
   readMessages,
-  messagesShown,
-  shownInstead,
+  readShownMessages,
+  toShownMessages,
   withDigests,
 } from './machine/history.ts'
 export { unpreparedClosing } from './machine/next-action.ts'
@@ -45,9 +45,9 @@ export {
   digestAdditions,
   callsInParallel,
   describeChangedInput,
-  requestDigest,
+  computeRequestDigest,
   getSettings,
-  writingSettings,
+  pickWritingSettings,
 } from './machine/request.ts'
 export { recoverRandom, isStubbed } from './machine/retry.ts'
 export type {
@@ -91,9 +91,9 @@ export {
   type Poll,
 } from './ledger/changes.ts'
 export { type ContentRemoval, type OpenLedger, requireLedger } from './ledger/ledger.ts'
-export { answers, eventType } from './ledger/queries.ts'
-export { shownEvent } from './models/output.ts'
-export { type CallChecker, checkCalls, type CheckContext, isUnfit, repairedBy } from './tools/check-calls.ts'
+export { matchesQuery, eventType } from './ledger/queries.ts'
+export { toShownEvent } from './models/output.ts'
+export { type CallChecker, checkCalls, type CheckContext, isUnfit, askRepair } from './tools/check-calls.ts'
 export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
 export { AttemptTime } from './tools/tool-call.ts'
 export { findInputFault, type OutputReader } from './tools/tool-schema.ts'
@@ -111,21 +111,21 @@ export {
   bindRules,
   ContextOfRecord,
   type ContextOption,
-  definitionIn,
-  definitionNow,
+  toDefinitionIn,
+  updateDefinition,
   type Preparing,
 } from './agent/prepare-turn.ts'
-export { reachableAgents, someRules } from './agent/registry.ts'
-export { answerVerdict } from './runtime/effects.ts'
+export { listReachableAgents, someRules } from './agent/registry.ts'
+export { judgeAnswer } from './runtime/effects.ts'
 export { isRunDriven } from './runtime/leases.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
-export { untilBegun } from './runtime/run.ts'
-export { having, someLedger, somePrices } from './runtime/runtime-options.ts'
-export { nextShownText, noText, type ShownText } from './runtime/run-streams.ts'
+export { waitUntilBegun } from './runtime/run.ts'
+export { valueHaving, someLedger, somePrices } from './runtime/runtime-options.ts'
+export { advanceShownText, noText, type ShownText } from './runtime/run-streams.ts'
 export {
   type AgentPolicy,
-  definitionInRun,
-  digested,
+  applyGivenModel,
+  withDigest,
   nextTurns,
   type PinnedModel,
   recordingParts,
@@ -138,7 +138,7 @@ export {
   imageDetails,
   type TodoItem,
   readTodoItems,
-  todoLines,
+  formatTodo,
   todoListName,
   type TodoState,
   todoStates,
@@ -181,13 +181,13 @@ export { readResultName, reasoningEfforts, recoveries, toolEffects } from './eve
 export type { RepairedInput, Retryable, UnfitInput } from './events/signals.ts'
 export {
   isTokenCount,
-  largerUsage,
+  takeLargerUsage,
   type LongInputRates,
   maxPriceUsd,
   type Rates,
-  ratesFor,
-  searchesCost,
-  tokenCounts,
+  findRates,
+  computeSearchesCost,
+  pickTokenCounts,
   type UsageField,
   usageFields,
 } from './events/usage.ts'
@@ -203,16 +203,16 @@ export {
   type JsonLike,
   omitUndefined,
   type OrUndefined,
-  parsedFault,
+  findParsedFault,
   readJson,
 } from './values/json.ts'
 export {
-  keysIn,
-  knownSecrets,
+  findKeys,
+  createKnownSecrets,
   type KnownSecrets,
   secretLengthMin,
   type TextSpan,
   withoutKeys,
 } from './values/secrets.ts'
 export { estimateTextTokens } from './machine/tokens.ts'
-export { describeDifference, legibleText, nearestNames, formatErrorSentence } from './values/text.ts'
+export { describeDifference, formatLegibly, findNearestNames, formatErrorSentence } from './values/text.ts'

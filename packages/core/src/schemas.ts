@@ -9,25 +9,25 @@ const built = new Map<Schema, z.ZodType>()
 
 /** A schema of zod that takes the same values. */
 function toZod<T>(schema: Schema<T>): z.ZodType<T> {
-  const known = built.get(schema) ?? (schema.kind ? fromKind(schema.kind) : fromCheck(schema))
+  const known = built.get(schema) ?? (schema.kind ? toZodKind(schema.kind) : toZodCheck(schema))
   built.set(schema, known)
   return known as z.ZodType<T>
 }
 
-function fromCheck(schema: Schema): z.ZodType {
+function toZodCheck(schema: Schema): z.ZodType {
   const expected =
     schema === json ? 'a JSON value' : schema === jsonObject ? 'a JSON object' : 'another value'
   return z.custom((value) => schema(value) === undefined, `Invalid input: expected ${expected}`)
 }
 
-function fromKind(kind: Kind): z.ZodType {
+function toZodKind(kind: Kind): z.ZodType {
   switch (kind.is) {
     case 'text':
       return z.string()
     case 'flag':
       return z.boolean()
     case 'number':
-      return numberWithin(kind.whole ? z.int() : z.number(), kind.min, kind.max)
+      return boundNumber(kind.whole ? z.int() : z.number(), kind.min, kind.max)
     case 'one_of':
       return z.literal(kind.values)
     case 'list':
@@ -50,7 +50,7 @@ function fromKind(kind: Kind): z.ZodType {
   }
 }
 
-function numberWithin(number: z.ZodNumber, min: number, max: number): z.ZodType {
+function boundNumber(number: z.ZodNumber, min: number, max: number): z.ZodType {
   const atLeast = min > -Infinity ? number.min(min) : number
   return max < Infinity ? atLeast.max(max) : atLeast
 }

@@ -1,23 +1,23 @@
 // For authors of stores: what every ledger refuses, which facts it holds once, and how a reader follows it.
 export {
-  drivenByOther,
+  createDrivenByOtherError,
   emptyHead,
-  endedBefore,
+  createEndedError,
   endsRun,
   isStorableName,
   deriveOnceKey,
-  placeTaken,
+  createPlaceTakenError,
   requireHead,
   requireInboxKey,
   requireWellFormed,
-  secondFact,
+  createSecondFactError,
   type SessionPlace,
   readSessionPlace,
-  storableDigests,
-  storableText,
+  computeStorableDigests,
+  toStorableText,
   takesEntries,
-  unknownCursor,
-  unreadInbox,
+  createUnknownCursorError,
+  createUnreadInboxError,
 } from './ledger/append-rules.ts'
 export {
   caughtUp,
@@ -29,7 +29,7 @@ export {
   OpenUses,
   type Poll,
 } from './ledger/changes.ts'
-export { closedByUsing, type OpenLedger } from './ledger/ledger.ts'
+export { closeByUsing, type OpenLedger } from './ledger/ledger.ts'
 export {
   requireAppend,
   requireEventQuery,

@@ -137,4 +137,4 @@ export {
   type ToolCallId,
   deriveToolCallId,
 } from './values/ids.ts'
-export { canonicalJson, type Json, type JsonObject } from './values/json.ts'
+export { toCanonicalJson, type Json, type JsonObject } from './values/json.ts'

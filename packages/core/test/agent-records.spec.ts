@@ -5,7 +5,7 @@ import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { defaultLimits } from '../src/events/limits.ts'
 import { isAgentTool } from '../src/agent/agent-tool.ts'
-import { agentRegistry, isSameAgent, reachableAgents } from '../src/agent/registry.ts'
+import { createAgentRegistry, isSameAgent, listReachableAgents } from '../src/agent/registry.ts'
 import { summaryInstructions } from '../src/machine/compaction.ts'
 
 const model = scriptedModel([])
@@ -285,23 +285,23 @@ describe('the agents that a runtime knows', () => {
     })
     const next = defineAgent({ ...sound, name: 'next', handoffs: [boss] })
     circle.push(next)
-    const registry = agentRegistry({})
+    const registry = createAgentRegistry({})
     const known = registry.register(boss)
     expect(registry.register(boss)).toBe(known)
     expect(registry.register(known)).toBe(known)
     for (const name of ['boss', 'next', 'Work & Play 2']) expect(registry.find(name)?.name).toBe(name)
     expect(registry.find('desk')).toBeUndefined()
-    expect(reachableAgents(boss).map(({ name }) => name)).toEqual(['boss', 'next', 'Work & Play 2'])
-    expect(reachableAgents(next).map(({ name }) => name)).toEqual(['next', 'boss', 'Work & Play 2'])
+    expect(listReachableAgents(boss).map(({ name }) => name)).toEqual(['boss', 'next', 'Work & Play 2'])
+    expect(listReachableAgents(next).map(({ name }) => name)).toEqual(['next', 'boss', 'Work & Play 2'])
   })
 
   it('are two of one name by what is said of them, or by their code', () => {
-    const registry = agentRegistry(prices)
+    const registry = createAgentRegistry(prices)
     registry.register(defineAgent(sound))
     expect(() => registry.register(defineAgent({ ...sound, instructions: 'Rest.' }))).toThrow(
       'Two different agents are named agent',
     )
-    const free = agentRegistry({})
+    const free = createAgentRegistry({})
     free.register(defineAgent(sound))
     expect(() => free.register(defineAgent({ ...sound, model: scriptedModel([]) }))).toThrow(
       'Two agents of different code are named agent',
@@ -314,7 +314,7 @@ describe('the agents that a runtime knows', () => {
       fallbacks: [scriptedModel([], 'small'), scriptedModel([], 'free')],
       compaction: { maxContextTokens: 1, keepMessages: 1, summarize: scriptedModel([], 'small') },
     })
-    const { definition, model: called, fallbacks } = agentRegistry(prices).register(agent)
+    const { definition, model: called, fallbacks } = createAgentRegistry(prices).register(agent)
     expect(definition).toStrictEqual({
       ...agent.definition,
       price: prices['scripted-1'],
@@ -325,17 +325,17 @@ describe('the agents that a runtime knows', () => {
       summarizer: { ...agent.definition.summarizer, price: prices.small },
     })
     expect([called, fallbacks]).toEqual([agent.model, agent.fallbacks])
-    expect(agentRegistry({}).register(defineAgent(sound)).definition).toStrictEqual(
+    expect(createAgentRegistry({}).register(defineAgent(sound)).definition).toStrictEqual(
       defineAgent(sound).definition,
     )
   })
 
   it('are judged by the policy of the runtime, too', async () => {
     const denied = { deny: 'no' }
-    const { approval } = agentRegistry({}, { approval: () => denied }).register(
+    const { approval } = createAgentRegistry({}, { approval: () => denied }).register(
       defineAgent({ ...sound, approval: () => 'ask' }),
     )
     expect(await approval?.({} as never)).toBe(denied)
-    expect(agentRegistry({}).register(defineAgent(sound))).not.toHaveProperty('approval')
+    expect(createAgentRegistry({}).register(defineAgent(sound))).not.toHaveProperty('approval')
   })
 })

@@ -3,8 +3,8 @@ import { defineAgent, handBack, handoff, type Model } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import type { Price } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/tools/check-calls.ts'
-import { recordedSettings } from '../src/events/model-settings-check.ts'
+import { combinePolicies, type PolicyCall, type PolicyVerdict } from '../src/tools/check-calls.ts'
+import { toRecordedSettings } from '../src/events/model-settings-check.ts'
 import { extractJson } from '../src/tools/tool-schema.ts'
 import { modelPrice } from '../src/models/prices.ts'
 
@@ -221,18 +221,18 @@ describe('the JSON of an answer', () => {
 
 describe('settings of a model', () => {
   it('are recorded where there are some', () => {
-    expect(recordedSettings(undefined)).toBeUndefined()
-    expect(recordedSettings({})).toBeUndefined()
-    expect(recordedSettings({ temperature: undefined })).toBeUndefined()
-    expect(recordedSettings({ temperature: 0, seed: undefined })).toStrictEqual({ temperature: 0 })
-    expect(recordedSettings({ temperature: 0, seed: 1 })).toStrictEqual({ temperature: 0, seed: 1 })
+    expect(toRecordedSettings(undefined)).toBeUndefined()
+    expect(toRecordedSettings({})).toBeUndefined()
+    expect(toRecordedSettings({ temperature: undefined })).toBeUndefined()
+    expect(toRecordedSettings({ temperature: 0, seed: undefined })).toStrictEqual({ temperature: 0 })
+    expect(toRecordedSettings({ temperature: 0, seed: 1 })).toStrictEqual({ temperature: 0, seed: 1 })
   })
 })
 
 describe('several policies about a call', () => {
   const call = {} as PolicyCall
   const judged = async (...verdicts: readonly PolicyVerdict[]): Promise<PolicyVerdict | undefined> =>
-    await everyPolicy(...verdicts.map((verdict) => () => verdict))?.(call)
+    await combinePolicies(...verdicts.map((verdict) => () => verdict))?.(call)
 
   it('say what the strictest says, the first of those that are as strict', async () => {
     const [no, never] = [{ deny: 'no' }, { deny: 'never' }]
@@ -246,16 +246,16 @@ describe('several policies about a call', () => {
 
   it('are one where there is one, and absent where there is no policy', async () => {
     const policy = (): 'ask' => 'ask'
-    expect(everyPolicy(undefined, policy)).toBe(policy)
-    expect(everyPolicy(policy, undefined)).toBe(policy)
-    expect(everyPolicy(undefined, undefined)).toBeUndefined()
-    expect(everyPolicy()).toBeUndefined()
+    expect(combinePolicies(undefined, policy)).toBe(policy)
+    expect(combinePolicies(policy, undefined)).toBe(policy)
+    expect(combinePolicies(undefined, undefined)).toBeUndefined()
+    expect(combinePolicies()).toBeUndefined()
     const seen: unknown[] = []
     const look = (asked: unknown): 'run' => {
       seen.push(asked)
       return 'run'
     }
-    await everyPolicy(look, undefined, look)?.(call)
+    await combinePolicies(look, undefined, look)?.(call)
     expect(seen).toEqual([call, call])
   })
 })

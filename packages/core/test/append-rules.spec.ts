@@ -8,12 +8,12 @@ import {
   requireInboxKey,
   requireWellFormed,
   readSessionPlace,
-  storableDigests,
-  storableText,
+  computeStorableDigests,
+  toStorableText,
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
-import { isEndedBefore, isUnreadInbox, unlessEnded } from '../src/ledger/append-rules.ts'
+import { isEndedBefore, isUnreadInbox, ignoreEnded } from '../src/ledger/append-rules.ts'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)
@@ -124,14 +124,14 @@ describe('what JSON cannot carry', () => {
 
   it('is refused by the name of what was to be stored', () => {
     for (const act of [
-      (): unknown => storableText({ count }, 'The command'),
-      (): unknown => storableDigests([sampleMessage(count)], 'The command'),
+      (): unknown => toStorableText({ count }, 'The command'),
+      (): unknown => computeStorableDigests([sampleMessage(count)], 'The command'),
     ]) {
       expect(act).toThrow(ConfigurationError)
       expect(act).toThrow(/^The command cannot be stored: .*Nothing was written\. Pass values that JSON/)
     }
-    expect(storableText({ b: 1, a: 'x' }, 'The command')).toBe('{"a":"x","b":1}')
-    expect(storableDigests([sampleMessage('a'), sampleMessage('b')], 'The command')).toHaveLength(2)
+    expect(toStorableText({ b: 1, a: 'x' }, 'The command')).toBe('{"a":"x","b":1}')
+    expect(computeStorableDigests([sampleMessage('a'), sampleMessage('b')], 'The command')).toHaveLength(2)
   })
 })
 
@@ -151,12 +151,12 @@ describe('a conflict', () => {
     const failing = async (error: Error): Promise<never> => {
       throw error
     }
-    const puts = await Promise.allSettled(errors.map((error) => unlessEnded(failing(error))))
+    const puts = await Promise.allSettled(errors.map((error) => ignoreEnded(failing(error))))
     expect(puts.map(({ status }) => status)).toEqual([
       ...(['rejected', 'rejected', 'rejected', 'rejected', 'fulfilled', 'rejected'] as const),
     ])
     expect(puts[4]).toEqual({ status: 'fulfilled', value: undefined })
-    expect(await Promise.all([true, false].map((isNew) => unlessEnded(Promise.resolve(isNew))))).toEqual([
+    expect(await Promise.all([true, false].map((isNew) => ignoreEnded(Promise.resolve(isNew))))).toEqual([
       ...[true, false],
     ])
   })

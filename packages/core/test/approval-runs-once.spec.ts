@@ -10,7 +10,7 @@ import {
   type RuntimeEvent,
   joinText,
 } from '@tallystick/core'
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import {
   checkTranscript,
   manualClock,
@@ -55,7 +55,7 @@ async function waiting(): Promise<{ first: Stage; rest: RunResult; log: string[]
 
 /** What the model would be shown of the results, with every law held against the run. */
 function resultsIn(events: readonly RuntimeEvent[]): readonly string[] {
-  const messages = transcript(checkedRun(events).reduce<RunState | undefined>(evolve, undefined)!)
+  const messages = toTranscript(checkedRun(events).reduce<RunState | undefined>(evolve, undefined)!)
   expect(checkTranscript(messages)).toEqual([])
   return messages.flatMap((message) =>
     message.role === 'tool'

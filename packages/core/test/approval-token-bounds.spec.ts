@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import { approvalTokens, ConfigurationError, type PendingApproval } from '@tallystick/core'
-import { canonicalJson } from '@tallystick/core/vocabulary'
+import { toCanonicalJson } from '@tallystick/core/vocabulary'
 import { manualClock, sampleCallId, sampleRunId } from '@tallystick/testkit'
 
 const secret = 's'.repeat(32)
@@ -19,7 +19,7 @@ const day = 24 * 60 * 60 * 1_000
 function signed(parts: readonly (string | number)[]): string {
   const body = parts.join('.')
   const mac = createHmac('sha256', secret)
-    .update(canonicalJson(['tsa1', audience, body]))
+    .update(toCanonicalJson(['tsa1', audience, body]))
     .digest('hex')
   return `${body}.${mac}`
 }

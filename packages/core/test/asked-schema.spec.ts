@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { answersIn, askedSchema } from '../src/events/answer-schema.ts'
+import { readAnswers, toAskedSchema } from '../src/events/answer-schema.ts'
 
 const text = { type: 'string' }
 const object = { type: 'object', properties: { a: text } }
@@ -17,7 +17,7 @@ describe('the schema that a model is asked for', () => {
     ['a type and no properties', { type: 'object' }],
     ['properties and no type', { properties: { a: text } }],
   ])('is that of the answer, if the answer is an object by %s', (_by, schema) => {
-    expect(askedSchema(schema)).toEqual({ schema })
+    expect(toAskedSchema(schema)).toEqual({ schema })
   })
 
   it.each<readonly [string, JsonObject]>([
@@ -33,16 +33,16 @@ describe('the schema that a model is asked for', () => {
     ['anything but', { ...object, not: { required: ['a'] } }],
     ['one thing or another', { ...object, if: { required: ['a'] } }],
   ])('is that of an object with one field, if the answer is %s', (_what, schema) => {
-    expect(askedSchema(schema)).toEqual({ wrapped: true, schema: wrapping(schema) })
+    expect(toAskedSchema(schema)).toEqual({ wrapped: true, schema: wrapping(schema) })
   })
 
   it('keeps definitions of either name at the root, and references to them as they are', () => {
     const items = { anyOf: [{ $ref: '#/$defs/a' }, { $ref: '#/definitions/b' }, { $ref: 'other.json' }] }
     const definitions = { $defs: { a: text }, definitions: { b: text } }
-    expect(askedSchema({ type: 'array', items, ...definitions }).schema).toEqual(
+    expect(toAskedSchema({ type: 'array', items, ...definitions }).schema).toEqual(
       wrapping({ type: 'array', items }, definitions),
     )
-    expect(askedSchema({ type: 'array', items, definitions: { b: text } }).schema).toEqual(
+    expect(toAskedSchema({ type: 'array', items, definitions: { b: text } }).schema).toEqual(
       wrapping({ type: 'array', items }, { definitions: { b: text } }),
     )
   })
@@ -54,7 +54,7 @@ describe('the schema that a model is asked for', () => {
   ])('leads the reference %s to where the answer has moved', (from, to) => {
     const schema = { type: 'array', items: { anyOf: [text, { properties: { a: { $ref: from } } }] } }
     const moved = { type: 'array', items: { anyOf: [text, { properties: { a: { $ref: to } } }] } }
-    expect(askedSchema(schema).schema).toEqual(
+    expect(toAskedSchema(schema).schema).toEqual(
       wrapping({ $ref: '#/$defs/answer' }, { $defs: { answer: moved } }),
     )
   })
@@ -64,7 +64,7 @@ describe('the schema that a model is asked for', () => {
       ...{ type: 'array', description: '#', default: null },
       items: { ...text, enum: ['#', '#/items', null], default: null },
     }
-    expect(askedSchema(schema).schema).toEqual(wrapping(schema))
+    expect(toAskedSchema(schema).schema).toEqual(wrapping(schema))
   })
 
   it('moves references of definitions, and of no property that is called $ref', () => {
@@ -73,7 +73,7 @@ describe('the schema that a model is asked for', () => {
       $defs: { a: { items: { $ref: '#' } }, answer: text },
     }
     const { $defs: _definitions, ...own } = schema
-    expect(askedSchema(schema).schema).toEqual(
+    expect(toAskedSchema(schema).schema).toEqual(
       wrapping(
         { $ref: '#/$defs/answer_' },
         { $defs: { a: { items: { $ref: '#/$defs/answer_' } }, answer: text, answer_: own } },
@@ -83,7 +83,7 @@ describe('the schema that a model is asked for', () => {
 })
 
 describe('the JSON of a reply', () => {
-  const list = askedSchema({ type: 'array', items: object })
+  const list = toAskedSchema({ type: 'array', items: object })
 
   it.each<readonly [string, Json, readonly Json[]]>([
     ['in its object', { answer: [{ a: 'x' }] }, [[{ a: 'x' }], { answer: [{ a: 'x' }] }]],
@@ -96,12 +96,12 @@ describe('the JSON of a reply', () => {
     ['in its object, without added nulls', { answer: [{ a: null }] }, [[{}], { answer: [{ a: null }] }]],
     ['as it is, without added nulls', [{ a: null }], [[{}]]],
   ])('may be the answer %s', (_how, value, answers) => {
-    expect(answersIn(list, value)).toStrictEqual(answers)
+    expect(readAnswers(list, value)).toStrictEqual(answers)
   })
 
   it('is the answer itself where an object was asked for, without added nulls', () => {
-    const asked = askedSchema(object)
-    expect(answersIn(asked, { a: null })).toStrictEqual([{}])
-    expect(answersIn(asked, { answer: 'x' })).toStrictEqual([{ answer: 'x' }])
+    const asked = toAskedSchema(object)
+    expect(readAnswers(asked, { a: null })).toStrictEqual([{}])
+    expect(readAnswers(asked, { answer: 'x' })).toStrictEqual([{ answer: 'x' }])
   })
 })

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import {
-  answerDigest,
+  computeAnswerDigest,
   readCalls,
   emptyCallLog,
   logCall,
-  longestStreak,
-  sameAnswers,
+  getLongestStreak,
+  listSameAnswers,
   type LoggedCall,
 } from '../src/machine/history.ts'
 import { callId } from './pages.ts'
@@ -15,7 +15,7 @@ const logged = (ordinal: number, resultDigest = 'a', inputDigest = 'd'): LoggedC
   result: { toolCallId: callId(ordinal), name: 'look', outcome: 'success', content: [] },
 })
 const same = (log: Parameters<typeof readCalls>[0]): readonly string[] =>
-  sameAnswers(log, { name: 'look', inputDigest: 'd' }).map(({ toolCallId }) => toolCallId)
+  listSameAnswers(log, { name: 'look', inputDigest: 'd' }).map(({ toolCallId }) => toolCallId)
 
 describe('a log of calls', () => {
   it('stays as it is when another one grows from it', () => {
@@ -55,10 +55,10 @@ describe('a log of calls', () => {
     }
     const log = [answered(1, 'other'), answered(2, 'same'), answered(3, 'same')].reduce(logCall, emptyCallLog)
     expect(same(log)).toEqual([callId(3), callId(2)])
-    expect(longestStreak(log)).toBe(2)
-    const digest = answerDigest('success', [{ type: 'text', text: 'same' }])
+    expect(getLongestStreak(log)).toBe(2)
+    const digest = computeAnswerDigest('success', [{ type: 'text', text: 'same' }])
     const more = logCall(log, logged(4, digest))
     expect(same(more)).toEqual([callId(4), callId(3), callId(2)])
-    expect(longestStreak(more)).toBe(3)
+    expect(getLongestStreak(more)).toBe(3)
   })
 })

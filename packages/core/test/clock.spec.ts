@@ -1,4 +1,4 @@
-import { steadyClock } from '../src/values/host.ts'
+import { createSteadyClock } from '../src/values/host.ts'
 import { describe, expect, it } from 'vitest'
 import { NEVER } from 'rxjs'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
@@ -143,7 +143,7 @@ describe('a host whose clock goes backwards', () => {
 describe('the timers of a run', () => {
   it('are asked for no time that is over: a clock of an application may refuse one', () => {
     const asked: number[] = []
-    const clock = steadyClock({
+    const clock = createSteadyClock({
       now: () => 1_000,
       schedule(delayMs) {
         asked.push(delayMs)

@@ -1,12 +1,12 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { decisionFault, raiseFault, ShownApprovals } from '../src/runtime/run.ts'
+import { findDecisionFault, raiseFault, ShownApprovals } from '../src/runtime/run.ts'
 
 const toolCallId = sampleCallId(sampleRunId(1))
 const shown = { toolCallId, attempt: 1, inputDigest: 'd' }
 const by = { by: 'ada' }
 const fault = (kind: 'approve' | 'deny', call: unknown, decision: unknown): string | undefined => {
-  const found = decisionFault(kind, call, decision)
+  const found = findDecisionFault(kind, call, decision)
   return found && `${found.path} ${found.what}`
 }
 

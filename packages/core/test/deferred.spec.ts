@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, type RunState } from '@tallystick/core'
-import { deferredCalls, evolve } from '@tallystick/core/machine'
+import { listDeferredCalls, evolve } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/testkit'
 import { ofType, stage } from './stage.ts'
 
@@ -105,7 +105,7 @@ describe('a tool that settles later', () => {
     expect(tool.runs).toHaveLength(1)
     const events = await eventsOf(run)
     const state = events.reduce<RunState | undefined>(evolve, undefined)!
-    expect(deferredCalls(state)).toMatchObject([{ externalId: 'job-7' }])
+    expect(listDeferredCalls(state)).toMatchObject([{ externalId: 'job-7' }])
   })
 
   it('ends as interrupted when the run is cancelled: it may still take effect', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computeDigest, type AgentDefinition } from '@tallystick/core/vocabulary'
-import { digested, withInstructions } from '../src/events/agent-definition.ts'
+import { withDigest, withInstructions } from '../src/events/agent-definition.ts'
 
 const model = (modelId: string) => ({ provider: 'acme', api: 'wire', modelId })
 const price = { inputUsd: 1, outputUsd: 2 }
@@ -14,7 +14,7 @@ const whole: Omit<AgentDefinition, 'digest'> = {
 
 describe('the digest of a definition', () => {
   it('is that of what it says, whatever its models cost', () => {
-    const { digest, ...rest } = digested(whole)
+    const { digest, ...rest } = withDigest(whole)
     expect(rest).toEqual(whole)
     expect(digest).toBe(
       computeDigest({
@@ -23,24 +23,24 @@ describe('the digest of a definition', () => {
         summarizer: { model: model('tiny'), instructions: 'Sum up.' },
       }),
     )
-    expect(digested(said).digest).toBe(computeDigest(said))
+    expect(withDigest(said).digest).toBe(computeDigest(said))
   })
 
   it('is another one where another model takes over or sums up', () => {
-    const { digest } = digested(whole)
+    const { digest } = withDigest(whole)
     const others = [
       { ...whole, fallbacks: [{ model: model('other'), price }] },
       { ...whole, summarizer: { model: model('other'), price, instructions: 'Sum up.' } },
       said,
     ]
-    expect(new Set([digest, ...others.map((other) => digested(other).digest)]).size).toBe(4)
+    expect(new Set([digest, ...others.map((other) => withDigest(other).digest)]).size).toBe(4)
   })
 
   it('is that of the new instructions, and of a definition that has the old ones already the same', () => {
-    const before = digested(whole)
+    const before = withDigest(whole)
     expect(withInstructions(before, 'Help.')).toBe(before)
     const after = withInstructions(before, 'Be short.')
-    expect(after).toEqual(digested({ ...whole, instructions: 'Be short.' }))
+    expect(after).toEqual(withDigest({ ...whole, instructions: 'Be short.' }))
     expect(after.digest).not.toBe(before.digest)
     expect(withInstructions(after, 'Help.')).toEqual(before)
   })

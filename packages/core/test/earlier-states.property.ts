@@ -4,7 +4,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/machine'
 import { stamped } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { stateToJson } from '../src/machine/state.ts'
+import { serializeState } from '../src/machine/state.ts'
 import { summarizeCalls } from '../src/machine/calls.ts'
 import { endedCall, executing, runId, startedCall } from './pages.ts'
 import { play, program } from './program.ts'
@@ -21,7 +21,7 @@ function folded(before: RunState | undefined, events: readonly RuntimeEvent[]): 
 
 /** The state as it is now. */
 function noted(state: RunState | undefined): unknown {
-  return state && structuredClone(stateToJson(state))
+  return state && structuredClone(serializeState(state))
 }
 
 describe('a fold of events', () => {

@@ -6,7 +6,7 @@ import type { Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { startModelCall } from '../src/models/model-call.ts'
 import { reconcileCall, startTool, type ToolStart } from '../src/tools/tool-call.ts'
-import { steadyClock } from '../src/values/host.ts'
+import { createSteadyClock } from '../src/values/host.ts'
 
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve()
@@ -385,7 +385,7 @@ describe('a clock that may be set ahead', () => {
   ])('takes a timer that is %d ms late for what it is', (lateMs, due) => {
     let now = 0
     let ring: () => void = () => {}
-    const clock = steadyClock({
+    const clock = createSteadyClock({
       now: () => now,
       schedule: (_delayMs, callback) => {
         ring = callback

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findEndOfWords, inSmallLetters, mayBeAt } from '../src/values/secrets.ts'
+import { findEndOfWords, toSmallLetters, mayBeAt } from '../src/values/secrets.ts'
 
 /** How much of a text the words take that it begins with; `undefined` where it does not begin with them. */
 const taken = (words: string, text: string): string | undefined => {
@@ -97,6 +97,6 @@ describe('words that are escaped', () => {
   })
 
   it('have letters of ASCII in small, and all others as they are', () => {
-    expect(inSmallLetters('AZ[@az İÄ')).toBe('az[@az İÄ')
+    expect(toSmallLetters('AZ[@az İÄ')).toBe('az[@az İÄ')
   })
 })

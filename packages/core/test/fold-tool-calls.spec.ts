@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { CollectedCall } from '@tallystick/core/internal'
 import { computeDigest, type Fact, type FactOf, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/testkit'
-import { readCalls, readMessages, sameAnswers } from '../src/machine/history.ts'
+import { readCalls, readMessages, listSameAnswers } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
 import { openTurnCalls } from '../src/machine/calls.ts'
 import {
@@ -250,7 +250,7 @@ describe('answers that are the same', () => {
     return given([...begun(), called(), ...calls, replyFinished(calls), collected(calls), ...facts]).state!
   }
   const count = (texts: readonly string[], call = { name: 'look', inputDigest: computeDigest({}) }): number =>
-    sameAnswers(page(texts).callLog, call).length
+    listSameAnswers(page(texts).callLog, call).length
 
   it('are counted from the last backwards, of the same tool and input', () => {
     expect(count(['a', 'a', 'a'])).toBe(3)
@@ -259,7 +259,8 @@ describe('answers that are the same', () => {
     expect(count(['a'], { name: 'pay', inputDigest: computeDigest({}) })).toBe(0)
     expect(count(['a'], { name: 'look', inputDigest })).toBe(0)
     expect(
-      sameAnswers(page(['a', 'a']).callLog, { name: 'look', inputDigest: computeDigest({}) })[0]?.toolCallId,
+      listSameAnswers(page(['a', 'a']).callLog, { name: 'look', inputDigest: computeDigest({}) })[0]
+        ?.toolCallId,
     ).toBe(callId(2))
   })
 })

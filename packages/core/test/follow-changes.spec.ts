@@ -8,7 +8,7 @@ import {
   followChanges,
   followAllChanges,
 } from '@tallystick/core/store-kit'
-import { hintsEnded } from '../src/ledger/changes.ts'
+import { createHintsEndedError } from '../src/ledger/changes.ts'
 import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
 
 const run = sampleRunId(1)
@@ -178,7 +178,7 @@ describe('the changes of a run', () => {
 
   it.each<[string, (hints$: Subject<void>) => void, string]>([
     ['reject', (hints$) => hints$.error(new LedgerUnavailableError('No hints.')), 'No hints.'],
-    ['reject', (hints$) => hints$.complete(), hintsEnded().message],
+    ['reject', (hints$) => hints$.complete(), createHintsEndedError().message],
   ])('%s for a reader that waits when no hint can come any more (%#)', async (_how, stop, said) => {
     const { ledger, hints$, subscribers } = hintedLedger(memoryLedger())
     const changes = followChanges(ledger, run, { after: 0 })

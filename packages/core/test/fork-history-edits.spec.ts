@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '@tallystick/core'
 import { sampleMessage } from '@tallystick/testkit'
 import { createHistory } from '../src/machine/history.ts'
-import { editFacts, type ForkEdit } from '../src/runtime/fork.ts'
+import { toEditFacts, type ForkEdit } from '../src/runtime/fork.ts'
 import { stateOf } from './actions.ts'
 import { answered, begun, called, replyFinished, requested } from './pages.ts'
 
@@ -18,7 +18,7 @@ const pages = {
 
 function facts(edit: ForkEdit, page: keyof typeof pages = 'collecting'): unknown {
   const state = { ...stateOf(pages[page]), history: createHistory(messages) }
-  return editFacts(edit, { state, source: state })
+  return toEditFacts(edit, { state, source: state })
 }
 
 describe('the history of a fork', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { hostileTexts } from '@tallystick/testkit'
 import { digestTextsWith } from '@tallystick/core/store-kit'
-import { canonicalJson, computeDigest } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, computeDigest } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 
 function digestOfNode(text: string): string {
@@ -23,7 +23,7 @@ describe('a digest of the host', () => {
     }
     digestTextsWith(digestOfNode)
     for (const { text } of hostileTexts) {
-      const own = Buffer.from(sha256(new TextEncoder().encode(canonicalJson(text)))).toString('hex')
+      const own = Buffer.from(sha256(new TextEncoder().encode(toCanonicalJson(text)))).toString('hex')
       expect(computeDigest(text)).toBe(own)
     }
   })
@@ -34,6 +34,6 @@ describe('a digest of the host', () => {
     for (const other of [md5, upper, () => '']) {
       expect(() => digestTextsWith(other)).toThrow('does not compute SHA-256 in hex')
     }
-    expect(computeDigest(fresh())).toBe(digestOfNode(canonicalJson(`A text of this test, number ${made}.`)))
+    expect(computeDigest(fresh())).toBe(digestOfNode(toCanonicalJson(`A text of this test, number ${made}.`)))
   })
 })

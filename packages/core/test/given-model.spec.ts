@@ -1,6 +1,6 @@
 // The definition of an agent in a run that was given a model, and the models that a runtime finds by their names.
 import { describe, expect, it } from 'vitest'
-import { definitionInRun } from '../src/events/agent-definition.ts'
+import { applyGivenModel } from '../src/events/agent-definition.ts'
 import { KnownModels } from '../src/agent/registry.ts'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
@@ -13,13 +13,13 @@ const definition = {
   policy: { limits: {}, models: ['own', 'fallback', 'sums', 'given'].map(pin) },
 }
 const inRun = (more: object, given: object) =>
-  definitionInRun({ ...definition, ...more } as never, { model: ref('given'), ...given })
+  applyGivenModel({ ...definition, ...more } as never, { model: ref('given'), ...given })
 
 describe('the definition of an agent in a run that was given a model', () => {
   it('is the same without one, and where nothing changes', () => {
-    expect(definitionInRun(definition as never, undefined)).toBe(definition)
+    expect(applyGivenModel(definition as never, undefined)).toBe(definition)
     const plain = { ...definition, policy: { limits: {} } } as never
-    expect(definitionInRun(plain, { model: own })).toBe(plain)
+    expect(applyGivenModel(plain, { model: own })).toBe(plain)
   })
 
   it('has the price and the searches of the given model, and none of its own', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Grant, ParentRef, Price } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleRunId } from '@tallystick/testkit'
 import { digestSummaryRequest } from '../src/machine/compaction.ts'
-import { requestDigest } from '../src/machine/request.ts'
+import { computeRequestDigest } from '../src/machine/request.ts'
 import type { RunState, StreamingState } from '../src/machine/state.ts'
 import { begun, called, runId, verdict } from './pages.ts'
 
@@ -21,7 +21,7 @@ describe('the grant of a model call', () => {
   ): string => {
     const options = { model, toolChoice: { type: 'auto' as const }, ...more }
     const fact = called(1, 1, { ...options, grant })
-    return verdict(state, { ...fact, requestDigest: requestDigest(state, options) } as Fact, { at })
+    return verdict(state, { ...fact, requestDigest: computeRequestDigest(state, options) } as Fact, { at })
   }
   const whole: Grant = { turns: 1, inputTokens: 100, outputTokens: 50 }
   const most = { maxOutputTokens: 50 }
@@ -47,7 +47,7 @@ describe('the grant of a model call', () => {
     const options = { model, toolChoice: { type: 'auto' as const } }
     const again = (turns: number): string => {
       const fact = called(1, 2, { ...options, grant: { turns, inputTokens: 20 } })
-      return verdict(state, { ...fact, requestDigest: requestDigest(state, options) } as Fact)
+      return verdict(state, { ...fact, requestDigest: computeRequestDigest(state, options) } as Fact)
     }
     expect([again(0), again(1)]).toEqual([
       'sound',

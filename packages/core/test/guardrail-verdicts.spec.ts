@@ -1,7 +1,7 @@
 // Every verdict that a guardrail may give, wherever it looks, and what comes of it on record.
 import { manualClock, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { findsInCall, guardrailsFor, type GuardrailVerdict } from '../src/tools/guardrails.ts'
+import { guardCall, selectGuardrails, type GuardrailVerdict } from '../src/tools/guardrails.ts'
 import { ofType, stage, type StageOptions } from './stage.ts'
 
 const places = ['input', 'output', 'tool_input', 'tool_output'] as const
@@ -101,7 +101,7 @@ describe('what a guardrail puts in the place of something', () => {
 describe('the guardrails of a call', () => {
   const call = { toolCallId: 'c', name: 'look', input: { at: 'tea' } } as never
   const found = (...verdicts: readonly unknown[]) =>
-    findsInCall(
+    guardCall(
       verdicts.map((verdict, index) => ({
         ...{ name: `g${index}`, on: 'tool_input' as const },
         check: () => verdict as GuardrailVerdict<never>,
@@ -137,7 +137,7 @@ describe('the guardrails of a call', () => {
         ...(timeoutMs !== undefined && { timeoutMs }),
       }
       let ending: unknown = 'waits'
-      void findsInCall([guardrail], call, {} as never, clock).then(({ finds }) => (ending = finds))
+      void guardCall([guardrail], call, {} as never, clock).then(({ finds }) => (ending = finds))
       clock.advance((timeoutMs ?? 60_000) - 1)
       for (let turn = 0; turn < 20; turn++) await Promise.resolve()
       expect(ending).toBe('waits')
@@ -147,7 +147,7 @@ describe('the guardrails of a call', () => {
     }
     const clock = manualClock()
     const check = async (): Promise<'pass'> => 'pass'
-    await findsInCall([{ name: 'g', on: 'tool_input', check }], call, {} as never, clock)
+    await guardCall([{ name: 'g', on: 'tool_input', check }], call, {} as never, clock)
     expect(clock.pending).toBe(0)
   })
 })
@@ -156,8 +156,8 @@ describe('the guardrails of one kind', () => {
   const guardrails = places.map((on) => ({ name: on, on, check: () => 'pass' }) as never)
 
   it('are those that look there, of the names that were asked for', () => {
-    expect(guardrailsFor(guardrails, 'output')).toEqual([guardrails[1]])
-    expect(guardrailsFor(guardrails, 'output', ['output', 'input'])).toEqual([guardrails[1]])
-    expect(guardrailsFor(guardrails, 'output', ['input'])).toEqual([])
+    expect(selectGuardrails(guardrails, 'output')).toEqual([guardrails[1]])
+    expect(selectGuardrails(guardrails, 'output', ['output', 'input'])).toEqual([guardrails[1]])
+    expect(selectGuardrails(guardrails, 'output', ['input'])).toEqual([])
   })
 })

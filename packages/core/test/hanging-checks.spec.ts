@@ -10,7 +10,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
-import { answerInTime, late, stoppableClock } from '../src/values/answer-in-time.ts'
+import { answerInTime, late, createStoppableClock } from '../src/values/answer-in-time.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => {})
@@ -141,7 +141,7 @@ describe('an answer that is waited for', () => {
 describe('a clock that can be stopped', () => {
   it('shows the time and calls back, until then', () => {
     const clock = manualClock(5_000)
-    const own = stoppableClock(clock)
+    const own = createStoppableClock(clock)
     const calls: string[] = []
     own.clock.schedule(10, () => calls.push('first'))
     const cancel = own.clock.schedule(20, () => calls.push('cancelled'))

@@ -5,18 +5,18 @@ import type { Message } from '@tallystick/core'
 import {
   appendMessage,
   digestBeginning,
-  carriedMessages,
-  digestAfter,
+  freezeMessages,
+  computeDigestAfter,
   emptyHistoryDigest,
   type History,
-  historyDigest,
-  historyDigests,
-  historyFault,
+  computeHistoryDigest,
+  computeHistoryDigests,
+  findHistoryFault,
   createHistory,
-  historyTokens,
-  messageAt,
+  countHistoryTokens,
+  getMessage,
   readMessages,
-  pairingFault,
+  findPairingFault,
   withDigests,
 } from '../src/machine/history.ts'
 import { estimateMessageTokens } from '../src/machine/tokens.ts'
@@ -60,7 +60,7 @@ function grow(steps: readonly { readonly from: number; readonly text: string }[]
 
 /** The digest of the same messages, put together from nothing. */
 function digestFresh(messages: readonly Message[]): string {
-  return historyDigest(messages.reduce(appendMessage, createHistory([])))
+  return computeHistoryDigest(messages.reduce(appendMessage, createHistory([])))
 }
 
 describe('a history', () => {
@@ -70,8 +70,8 @@ describe('a history', () => {
         for (const { history, messages } of grow(steps)) {
           expect(history.length).toBe(messages.length)
           expect(readMessages(history)).toEqual(messages)
-          expect(messageAt(history, messages.length - 1)).toEqual(messages.at(-1))
-          expect(messageAt(history, messages.length)).toBeUndefined()
+          expect(getMessage(history, messages.length - 1)).toEqual(messages.at(-1))
+          expect(getMessage(history, messages.length)).toBeUndefined()
         }
       }),
     )
@@ -83,7 +83,7 @@ describe('a history', () => {
         const all = grow(steps)
         for (const place of asked) {
           const { history, messages } = all[place % all.length]!
-          expect(historyDigest(history)).toBe(digestFresh(messages))
+          expect(computeHistoryDigest(history)).toBe(digestFresh(messages))
         }
       }),
     )
@@ -91,7 +91,7 @@ describe('a history', () => {
 
   it('begins with the digest of a text that names how digests are made', () => {
     expect(emptyHistoryDigest).toBe(computeDigest('tallystick history 1'))
-    expect(historyDigest(createHistory([]))).toBe(emptyHistoryDigest)
+    expect(computeHistoryDigest(createHistory([]))).toBe(emptyHistoryDigest)
   })
 
   it('has another digest for every other conversation', () => {
@@ -135,8 +135,8 @@ describe('a history', () => {
         for (const place of asked) {
           const history = all[place % all.length]!
           const messages = readMessages(history)
-          expect(historyFault(history)).toBe(pairingFault(messages))
-          expect(historyTokens(history)).toBe(
+          expect(findHistoryFault(history)).toBe(findPairingFault(messages))
+          expect(countHistoryTokens(history)).toBe(
             messages.reduce((sum, each) => sum + estimateMessageTokens(each), 0),
           )
         }
@@ -150,11 +150,11 @@ describe('a history', () => {
         const all = grow(steps)
         for (const place of asked) {
           const { history, messages } = all[place % all.length]!
-          const carried = carriedMessages(history)
+          const carried = freezeMessages(history)
           expect(carried).toEqual(messages)
           expect([carried, ...carried].every(Object.isFrozen)).toBe(true)
           expect(createHistory(carried)).toEqual(history)
-          expect(historyDigests(carried)).toEqual(
+          expect(computeHistoryDigests(carried)).toEqual(
             messages.map((_, at) => digestFresh(messages.slice(0, at + 1))),
           )
           const length = place % (messages.length + 1)
@@ -162,8 +162,8 @@ describe('a history', () => {
           expect(beginning).toEqual(messages.slice(0, length))
           expect(createHistory(beginning).store).toBe(history.store)
           const others = messages.slice(length)
-          expect(digestAfter(history, length, others)).toBe(historyDigest(history))
-          const read = withDigests(others, historyDigests(carried).slice(length), beginning)
+          expect(computeDigestAfter(history, length, others)).toBe(computeHistoryDigest(history))
+          const read = withDigests(others, computeHistoryDigests(carried).slice(length), beginning)
           expect([read, createHistory(read)]).toEqual([messages, history])
           expect(createHistory(read).store).toBe(history.store)
         }
@@ -173,7 +173,7 @@ describe('a history', () => {
 
   it('of messages that others hold does not change with them', () => {
     const said = { role: 'user' as const, parts: [{ type: 'text' as const, text: 'one' }] }
-    const carried = carriedMessages(createHistory([said]))
+    const carried = freezeMessages(createHistory([said]))
     said.parts[0]!.text = 'changed'
     expect(carried).toEqual([message('one')])
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parsedFault, readJson } from '@tallystick/core/internal'
+import { findParsedFault, readJson } from '@tallystick/core/internal'
 
 describe('a JSON text', () => {
   it.each([
@@ -29,8 +29,8 @@ describe('a JSON text', () => {
   })
 
   it('given a value that was read elsewhere, when a whole number may have been rounded, then that is a fault', () => {
-    expect(parsedFault({ a: [{ id: 2 ** 60 }] })).toContain('may have been rounded')
-    expect(parsedFault({ a: Infinity })).toContain('too large')
-    expect(parsedFault({ a: 1.5, b: 2 ** 53 - 1 })).toBeUndefined()
+    expect(findParsedFault({ a: [{ id: 2 ** 60 }] })).toContain('may have been rounded')
+    expect(findParsedFault({ a: Infinity })).toContain('too large')
+    expect(findParsedFault({ a: 1.5, b: 2 ** 53 - 1 })).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
 import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { canonicalJson, computeDigest, type Json } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, computeDigest, type Json } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { isJson, isSameJson } from '../src/values/json.ts'
 
@@ -11,11 +11,11 @@ const isWellFormed = (value: unknown): boolean =>
 /** JSON as a wire may carry it: any depth, odd keys, numbers at the edges. */
 const json = fc.jsonValue({ noUnicodeString: false }).map((value) => value as Json)
 
-describe('canonicalJson', () => {
+describe('toCanonicalJson', () => {
   it('is what another implementation of RFC 8785 writes', () => {
     fc.assert(
       fc.property(json.filter(isWellFormed), (value) => {
-        expect(canonicalJson(value)).toBe(canonicalize(value))
+        expect(toCanonicalJson(value)).toBe(canonicalize(value))
       }),
       { numRuns: tries(1_000) },
     )
@@ -24,7 +24,7 @@ describe('canonicalJson', () => {
   it('writes any number as another implementation does', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
-        expect(canonicalJson([value])).toBe(canonicalize([value]))
+        expect(toCanonicalJson([value])).toBe(canonicalize([value]))
       }),
       { numRuns: tries(1_000) },
     )
@@ -33,10 +33,10 @@ describe('canonicalJson', () => {
   it('reads back as what was written, and writes it again as the same text', () => {
     fc.assert(
       fc.property(json, (value) => {
-        const text = canonicalJson(value)
+        const text = toCanonicalJson(value)
         const read = JSON.parse(text) as Json
         expect(read).toEqual(JSON.parse(JSON.stringify(value)))
-        expect(canonicalJson(read)).toBe(text)
+        expect(toCanonicalJson(read)).toBe(text)
       }),
     )
   })
@@ -45,7 +45,7 @@ describe('canonicalJson', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), json), (object) => {
         const turned = Object.fromEntries(Object.entries(object).toReversed())
-        expect(canonicalJson(turned)).toBe(canonicalJson(object))
+        expect(toCanonicalJson(turned)).toBe(toCanonicalJson(object))
         expect(computeDigest(turned)).toBe(computeDigest(object))
       }),
     )
@@ -53,11 +53,11 @@ describe('canonicalJson', () => {
 })
 
 describe('isJson', () => {
-  it('takes what canonicalJson can write, and nothing else', () => {
+  it('takes what toCanonicalJson can write, and nothing else', () => {
     const anything = fc.anything({ withBigInt: true, withSparseArray: true, withNullPrototype: true })
     const carried = (value: unknown): boolean => {
       try {
-        canonicalJson(value as Json)
+        toCanonicalJson(value as Json)
         return true
       } catch {
         return false
@@ -86,8 +86,8 @@ describe('isSameJson', () => {
   it('says whether two values have one canonical text', () => {
     fc.assert(
       fc.property(fc.oneof(few, json), fc.oneof(few, json), (one, other) => {
-        expect(isSameJson(one, other)).toBe(canonicalJson(one) === canonicalJson(other))
-        expect(isSameJson(one, JSON.parse(canonicalJson(one)) as Json)).toBe(true)
+        expect(isSameJson(one, other)).toBe(toCanonicalJson(one) === toCanonicalJson(other))
+        expect(isSameJson(one, JSON.parse(toCanonicalJson(one)) as Json)).toBe(true)
       }),
       { numRuns: tries(1_000) },
     )

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { canonicalJson } from '@tallystick/core/vocabulary'
+import { toCanonicalJson } from '@tallystick/core/vocabulary'
 
-describe('canonicalJson', () => {
+describe('toCanonicalJson', () => {
   it('orders keys by code unit and leaves out undefined', () => {
-    expect(canonicalJson({ b: 1, a: [true, null, 'x'], é: undefined as never, A: { z: 1e21, y: -0 } })).toBe(
-      '{"A":{"y":0,"z":1e+21},"a":[true,null,"x"],"b":1}',
-    )
+    expect(
+      toCanonicalJson({ b: 1, a: [true, null, 'x'], é: undefined as never, A: { z: 1e21, y: -0 } }),
+    ).toBe('{"A":{"y":0,"z":1e+21},"a":[true,null,"x"],"b":1}')
   })
   it('orders any number of keys, in whichever order they were set', () => {
     const names = Array.from({ length: 60 }, (_, index) => `k${String(index).padStart(2, '0')}`)
@@ -14,18 +14,20 @@ describe('canonicalJson', () => {
       const text = `{${sorted.map((name) => `"${name}":1`).join(',')}}`
       const mixed = sorted.toSorted((a, b) => (a.slice(2) + a < b.slice(2) + b ? -1 : 1))
       for (const order of [sorted, sorted.toReversed(), mixed]) {
-        expect(canonicalJson(Object.fromEntries(order.map((name) => [name, 1])))).toBe(text)
+        expect(toCanonicalJson(Object.fromEntries(order.map((name) => [name, 1])))).toBe(text)
       }
     }
-    expect(canonicalJson({ undefined: 1, '': 2 })).toBe('{"":2,"undefined":1}')
+    expect(toCanonicalJson({ undefined: 1, '': 2 })).toBe('{"":2,"undefined":1}')
   })
   it('takes no square of the time for many keys', () => {
     const count = 200_000
     const falling = Array.from({ length: count }, (_, index) => [`k${2 * count - index}`, 1])
-    expect(canonicalJson(Object.fromEntries(falling))).toMatch(/^\{"k200001":1,"k200002":1,.*"k400000":1\}$/)
+    expect(toCanonicalJson(Object.fromEntries(falling))).toMatch(
+      /^\{"k200001":1,"k200002":1,.*"k400000":1\}$/,
+    )
   })
   it('keeps a lone surrogate as an escape', () => {
-    expect(canonicalJson('\ud800')).toBe('"\\ud800"')
+    expect(toCanonicalJson('\ud800')).toBe('"\\ud800"')
   })
   it('names the place of what JSON cannot carry', () => {
     const wrong: readonly (readonly [unknown, string])[] = [
@@ -36,14 +38,14 @@ describe('canonicalJson', () => {
       [Symbol('s'), '$ is a symbol'],
     ]
     for (const [value, message] of wrong) {
-      expect(() => canonicalJson(value as never)).toThrow(
+      expect(() => toCanonicalJson(value as never)).toThrow(
         new TypeError(`${message}, which JSON cannot carry`),
       )
     }
     const circle: Record<string, unknown> = {}
     circle['itself'] = circle
     const before = { a: [() => 1], b: circle }
-    expect(() => canonicalJson(before as never)).toThrow('$.a[0] is a function, which JSON cannot carry')
+    expect(() => toCanonicalJson(before as never)).toThrow('$.a[0] is a function, which JSON cannot carry')
     const thrown = new Error('no such field')
     const failing = Object.defineProperty({}, 'a', {
       enumerable: true,
@@ -51,6 +53,6 @@ describe('canonicalJson', () => {
         throw thrown
       },
     })
-    expect(() => canonicalJson(failing as never)).toThrow(thrown)
+    expect(() => toCanonicalJson(failing as never)).toThrow(thrown)
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
-import { keptEvent } from '../src/ledger/memory-ledger.ts'
+import { keepEvent } from '../src/ledger/memory-ledger.ts'
 
 const run = sampleRunId(1)
 const start = everyFact(run).run_started
@@ -16,7 +16,7 @@ function carrying(data: unknown): RuntimeEvent {
 /** What the ledger kept of a value, and whether it is the value itself. */
 function kept(data: unknown): readonly [unknown, boolean] {
   const event = Object.freeze(carrying(data))
-  const found = keptEvent(event)
+  const found = keepEvent(event)
   return [(found as RuntimeEvent & { readonly data: unknown }).data, found === event]
 }
 

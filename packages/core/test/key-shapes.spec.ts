@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { keysIn, withoutKeys } from '../src/values/secrets.ts'
+import { findKeys, withoutKeys } from '../src/values/secrets.ts'
 
 /** How keys begin, by how many characters come after that at least. */
 const beginnings: { readonly [least: number]: string } = {
@@ -10,7 +10,7 @@ const beginnings: { readonly [least: number]: string } = {
   30: 'AIza npm_ SG.',
 }
 const found = (text: string): readonly string[] =>
-  keysIn(text).map(({ start, end }) => text.slice(start, end))
+  findKeys(text).map(({ start, end }) => text.slice(start, end))
 
 describe('a key in a text', () => {
   it.each(
@@ -50,10 +50,10 @@ describe('a key in a text', () => {
 
   it('is found whole, however long it is', () => {
     for (const key of [`sk-${'a'.repeat(10_000_000)}`, `ya29.${'b'.repeat(10_000_000)}`]) {
-      expect(keysIn(`${key} c`)).toEqual([{ start: 0, end: key.length }])
+      expect(findKeys(`${key} c`)).toEqual([{ start: 0, end: key.length }])
     }
     const token = `eyJ12345.12345678.${'c'.repeat(10_000_000)}`
-    expect(keysIn(`${token}, d`)).toEqual([{ start: 0, end: token.length }])
+    expect(findKeys(`${token}, d`)).toEqual([{ start: 0, end: token.length }])
   })
 
   it('is replaced, each by what is put in its place, and nothing else is', () => {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
-import { knownSecrets, secretLengthMin } from '@tallystick/core/internal'
+import { createKnownSecrets, secretLengthMin } from '@tallystick/core/internal'
 import { hostileTexts } from '@tallystick/testkit'
 
 const struck = '[struck out]'
@@ -51,7 +51,7 @@ describe('a secret that is known', () => {
   it.each(Object.entries(encodings))('is found %s, and nothing beside it', (_how, encode) => {
     fc.assert(
       fc.property(secret, around, around, (key, before, behind) => {
-        const known = knownSecrets([key])
+        const known = createKnownSecrets([key])
         const text = known.struckFrom(`${before}${encode(key)}${behind}`, () => struck)
         const quote = encode(key).startsWith('"') ? '"' : ''
         // A character of Base64 that the secret shares with its neighbours tells at most five of its bits.
@@ -66,26 +66,26 @@ describe('a secret that is known', () => {
   })
 
   it('is left alone where it is too short to be told from other words', () => {
-    expect(knownSecrets(['2', 'acme']).spansIn('12.22 acme')).toEqual([])
+    expect(createKnownSecrets(['2', 'acme']).spansIn('12.22 acme')).toEqual([])
     const shortest = 'x'.repeat(secretLengthMin)
-    expect(knownSecrets([shortest]).spansIn(`a${shortest}b`)).toEqual([
+    expect(createKnownSecrets([shortest]).spansIn(`a${shortest}b`)).toEqual([
       { start: 1, end: 1 + secretLengthMin },
     ])
   })
 
   it('is found in its longest form, of whose length it tells, and in none that is longer', () => {
-    const known = knownSecrets(['abcdefgh'])
+    const known = createKnownSecrets(['abcdefgh'])
     const entities = (digits: number): string =>
       hex(hex('abcdefgh')).replaceAll(/../g, (byte) => `&#x${byte.padStart(digits, '0')};`)
     expect(entities(6)).toHaveLength(known.maxFormLength)
     expect(known.spansIn(entities(6))).toEqual([{ start: 0, end: known.maxFormLength }])
     expect(known.spansIn(entities(7))).toEqual([])
-    expect(knownSecrets([]).maxFormLength).toBe(0)
+    expect(createKnownSecrets([]).maxFormLength).toBe(0)
   })
 
   it('is found as bytes, where it is not ASCII', () => {
     const key = 'schlüßel-€-𝄞'
-    const known = knownSecrets([key])
+    const known = createKnownSecrets([key])
     const forms = [
       key,
       Buffer.from(key).toString('latin1'),
@@ -95,11 +95,11 @@ describe('a secret that is known', () => {
     ]
     for (const form of forms) expect(known.struckFrom(`<${form}>`, () => struck)).toBe(`<${struck}>`)
     // Half of a pair of surrogates is what encoders write for it.
-    expect(knownSecrets(['\ud800-abcdef']).spansIn(hex('\ufffd-abcdef'))).toHaveLength(1)
+    expect(createKnownSecrets(['\ud800-abcdef']).spansIn(hex('\ufffd-abcdef'))).toHaveLength(1)
   })
 
   it('is struck out to its last character where Base64 ends with it', () => {
-    const known = knownSecrets(['abcdefghijkl'])
+    const known = createKnownSecrets(['abcdefghijkl'])
     const encoded = (before: string): string => Buffer.from(`${before}abcdefghijkl`).toString('base64')
     expect(known.struckFrom(encoded(''), () => struck)).toBe(struck)
     expect(known.struckFrom(encoded('abc'), () => struck)).toBe(`YWJj${struck}`)
@@ -107,7 +107,7 @@ describe('a secret that is known', () => {
   })
 
   it('is handed to the words in its place as it was found, once where it was given twice', () => {
-    const known = knownSecrets(['abcdefgh', 'abcdefgh', 'xyzxyzxyz'])
+    const known = createKnownSecrets(['abcdefgh', 'abcdefgh', 'xyzxyzxyz'])
     const found: string[] = []
     const text = known.struckFrom('1 ABCdefgh 2 xyzxyzxyz 3', (secret) => {
       found.push(secret)
@@ -118,17 +118,17 @@ describe('a secret that is known', () => {
   })
 
   it('is found once where another one is within it, and beside another one twice', () => {
-    expect(knownSecrets(['abcdefghijkl', 'cdefghij']).spansIn('abcdefghijkl')).toEqual([
+    expect(createKnownSecrets(['abcdefghijkl', 'cdefghij']).spansIn('abcdefghijkl')).toEqual([
       { start: 0, end: 12 },
     ])
-    expect(knownSecrets(['abcdefgh', 'ijklmnop']).spansIn('abcdefghijklmnop')).toEqual([
+    expect(createKnownSecrets(['abcdefgh', 'ijklmnop']).spansIn('abcdefghijklmnop')).toEqual([
       { start: 0, end: 8 },
       { start: 8, end: 16 },
     ])
   })
 
   it('is found as often as it occurs, and with others that overlap it', () => {
-    const known = knownSecrets(['abcdefgh', 'efghijkl'])
+    const known = createKnownSecrets(['abcdefgh', 'efghijkl'])
     expect(known.spansIn('abcdefgh ABCDEFGH abcdefghijkl')).toEqual([
       { start: 0, end: 8 },
       { start: 9, end: 17 },

@@ -8,7 +8,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { readCalls, buildForkedEvents, readMessages, requireForkable } from '@tallystick/core/internal'
-import { auditAll, evolve, transcript } from '@tallystick/core/machine'
+import { auditAll, evolve, toTranscript } from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'
@@ -78,7 +78,7 @@ describe('the laws, over random programs with failing models, misbehaving tools,
             let state: RunState | undefined
             for (const event of run) {
               state = evolve(state, event)
-              expect(checkTranscript(transcript(state))).toEqual([])
+              expect(checkTranscript(toTranscript(state))).toEqual([])
             }
           }
         })

@@ -4,9 +4,9 @@ import { option } from '@tallystick/core/internal'
 import type { RetryPolicy } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/agent/agent.ts'
-import { nearestName } from '../src/values/text.ts'
+import { findNearestName } from '../src/values/text.ts'
 import {
-  faultIn,
+  placeFault,
   longTime,
   milliseconds,
   type OptionCheck,
@@ -16,7 +16,7 @@ import {
 
 const takes = (check: OptionCheck, value: unknown): boolean => check(value) === undefined
 const says = (check: OptionCheck, value: unknown): string => {
-  const { path = '', what = 'taken' } = faultIn('x', check(value)) ?? {}
+  const { path = '', what = 'taken' } = placeFault('x', check(value)) ?? {}
   return `${path} ${what}`.trim()
 }
 
@@ -191,37 +191,37 @@ describe('a name that is near another', () => {
     ['--', undefined],
     ['limits'.padEnd(65, 's'), undefined],
   ])('%s is meant for %s', (given, name) => {
-    expect(nearestName(given, known)).toBe(name)
+    expect(findNearestName(given, known)).toBe(name)
   })
 
   it('is the nearest, and the first of several that are as near', () => {
-    expect(nearestName('output', ['outputs', 'output'])).toBe('output')
-    expect(nearestName('bat', ['cat', 'hat'])).toBe('cat')
-    expect(nearestName('session', ['sessionIdentifier', 'sessionId'])).toBe('sessionId')
-    expect(nearestName('bat', [])).toBeUndefined()
+    expect(findNearestName('output', ['outputs', 'output'])).toBe('output')
+    expect(findNearestName('bat', ['cat', 'hat'])).toBe('cat')
+    expect(findNearestName('session', ['sessionIdentifier', 'sessionId'])).toBe('sessionId')
+    expect(findNearestName('bat', [])).toBeUndefined()
   })
 
   it('may differ by one letter, and by one in three of the shorter name', () => {
     const wrong = (count: number): string => 'x'.repeat(count)
-    expect(nearestName('ax', ['ab'])).toBe('ab')
-    expect(nearestName('xy', ['ab'])).toBeUndefined()
-    expect(nearestName(`abc${wrong(2)}`, ['abcde'])).toBe('abcde')
-    expect(nearestName(`ab${wrong(3)}`, ['abcde'])).toBeUndefined()
-    expect(nearestName(`abcde${wrong(3)}`, ['abcdefgh'])).toBe('abcdefgh')
-    expect(nearestName(`abcd${wrong(4)}`, ['abcdefgh'])).toBeUndefined()
-    expect(nearestName('IDMX', ['idMs'])).toBe('idMs')
+    expect(findNearestName('ax', ['ab'])).toBe('ab')
+    expect(findNearestName('xy', ['ab'])).toBeUndefined()
+    expect(findNearestName(`abc${wrong(2)}`, ['abcde'])).toBe('abcde')
+    expect(findNearestName(`ab${wrong(3)}`, ['abcde'])).toBeUndefined()
+    expect(findNearestName(`abcde${wrong(3)}`, ['abcdefgh'])).toBe('abcdefgh')
+    expect(findNearestName(`abcd${wrong(4)}`, ['abcdefgh'])).toBeUndefined()
+    expect(findNearestName('IDMX', ['idMs'])).toBe('idMs')
     // Two letters that are swapped are one fault.
-    expect(nearestName('acbd', ['abcd'])).toBe('abcd')
-    expect(nearestName('badc', ['abcd'])).toBeUndefined()
-    expect(nearestName('yb', ['bz'])).toBeUndefined()
-    expect(nearestName('by', ['zb'])).toBeUndefined()
-    expect(nearestName('x', ['yx'])).toBe('yx')
-    expect(nearestName('abcd', ['abcdef'])).toBeUndefined()
+    expect(findNearestName('acbd', ['abcd'])).toBe('abcd')
+    expect(findNearestName('badc', ['abcd'])).toBeUndefined()
+    expect(findNearestName('yb', ['bz'])).toBeUndefined()
+    expect(findNearestName('by', ['zb'])).toBeUndefined()
+    expect(findNearestName('x', ['yx'])).toBe('yx')
+    expect(findNearestName('abcd', ['abcdef'])).toBeUndefined()
   })
 
   it('has at most 64 characters', () => {
     const [near, far] = ['x'.repeat(64), 'x'.repeat(65)]
-    expect([near, far].map((given) => nearestName(given, [`${near.slice(1)}y`, `${far}y`]))).toEqual([
+    expect([near, far].map((given) => findNearestName(given, [`${near.slice(1)}y`, `${far}y`]))).toEqual([
       ...[`${near.slice(1)}y`, undefined],
     ])
   })

@@ -14,7 +14,7 @@ import {
   type RuntimeEvent,
   joinText,
 } from '@tallystick/core'
-import { shownEvent } from '@tallystick/core/internal'
+import { toShownEvent } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import {
@@ -90,7 +90,7 @@ describe('what subscribers see', () => {
     const iterated: unknown[] = []
     for await (const event of run) iterated.push(event)
     expect(JSON.stringify(iterated)).not.toMatch(secret)
-    expect(iterated).toEqual(events.map(shownEvent))
+    expect(iterated).toEqual(events.map(toShownEvent))
     expect(shown(events)).toBe('Card **** is yours.')
     expect(written(events)).toBe('Card 4242-4242 is yours.')
     expect(ofType(events, 'assistant_message_finished')).toMatchObject([

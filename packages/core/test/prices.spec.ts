@@ -12,7 +12,7 @@ import {
 import { eventSchemas } from '@tallystick/core/schemas'
 import { computeCost, type Price } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/testkit'
-import { searchesCost } from '../src/events/usage.ts'
+import { computeSearchesCost } from '../src/events/usage.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const done: ScriptedStep = { text: 'Done.', usage: { inputTokens: 1_000_000, outputTokens: 10 } }
@@ -192,10 +192,10 @@ describe('what a run costs', () => {
   it('is more with each search, by tokens apart', () => {
     expect(computeCost({ ...rates, webSearchUsd: 0.5 }, { webSearches: 3 })).toBe(1.5)
     expect(computeCost(rates, { webSearches: 3 })).toBe(0)
-    expect(searchesCost({ ...rates, webSearchUsd: 0.5 }, 3)).toBe(1.5)
-    expect(searchesCost({ ...rates, webSearchUsd: 0.5 }, 'unbounded')).toBe(Infinity)
-    expect([3, 'unbounded' as const].map((max) => searchesCost(rates, max))).toEqual([0, 0])
-    expect(searchesCost({ ...rates, webSearchUsd: 0 }, 'unbounded')).toBe(0)
+    expect(computeSearchesCost({ ...rates, webSearchUsd: 0.5 }, 3)).toBe(1.5)
+    expect(computeSearchesCost({ ...rates, webSearchUsd: 0.5 }, 'unbounded')).toBe(Infinity)
+    expect([3, 'unbounded' as const].map((max) => computeSearchesCost(rates, max))).toEqual([0, 0])
+    expect(computeSearchesCost({ ...rates, webSearchUsd: 0 }, 'unbounded')).toBe(0)
   })
 
   it('is known of a fork that other code of the agent continues, too', async () => {

@@ -2,7 +2,7 @@ import { decide } from '@tallystick/core/machine'
 import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { Command, Fact } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
-import { refusedAtEnd, refusedByDrain, unknownCall } from '../src/runtime/commands.ts'
+import { refuseAtEnd, refuseByDrain, refuseUnknownCall } from '../src/runtime/commands.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)
@@ -35,6 +35,6 @@ it.each<readonly [string, readonly Fact[], Command]>([
 })
 
 it('and so do the refusals of a handle', () => {
-  for (const { message: said } of [refusedAtEnd(runId), refusedByDrain(runId), unknownCall(runId)])
+  for (const { message: said } of [refuseAtEnd(runId), refuseByDrain(runId), refuseUnknownCall(runId)])
     expect(said).toMatch(/\. To continue, start|\. Send|; show the run/)
 })

@@ -1,6 +1,6 @@
 // What the digest of a model call covers. It is part of the stored format: another form of it would refuse recorded runs.
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { historyDigests } from '@tallystick/core/internal'
+import { computeHistoryDigests } from '@tallystick/core/internal'
 import { computeDigest, type JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -24,7 +24,7 @@ describe('the digest of a request', () => {
         model: { provider: model.provider, modelId: model.modelId, api: model.api },
         definition: agent.definition.digest,
         toolChoice: { type: 'auto' },
-        history: historyDigests(model.requests[0]!.messages)[0]!,
+        history: computeHistoryDigests(model.requests[0]!.messages)[0]!,
         modelSettings: { seed: 7 },
         providerState,
       }

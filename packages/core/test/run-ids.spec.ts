@@ -3,7 +3,7 @@ import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { parseRunId, parseToolCallId, deriveToolCallId } from '@tallystick/core/vocabulary'
 import { sampleRunId, seededRandom } from '@tallystick/testkit'
-import { runIdMaker } from '../src/runtime/host.ts'
+import { createRunIdMaker } from '../src/runtime/host.ts'
 
 function clockOf(times: readonly number[]): { now: () => number; schedule: () => () => void } {
   let index = 0
@@ -12,7 +12,7 @@ function clockOf(times: readonly number[]): { now: () => number; schedule: () =>
 
 /** Ids made at these times, one each. */
 function idsAt(times: readonly number[], random: () => number = seededRandom(1)): readonly string[] {
-  const make = runIdMaker({ clock: clockOf(times), random })
+  const make = createRunIdMaker({ clock: clockOf(times), random })
   return times.map(() => make())
 }
 

@@ -10,7 +10,7 @@ import {
   sessionRunOptions,
 } from '../src/runtime/runtime-options.ts'
 import { requireOptions } from '../src/values/option.ts'
-import { runIdMaker } from '../src/runtime/host.ts'
+import { createRunIdMaker } from '../src/runtime/host.ts'
 import { ofType, stage } from './stage.ts'
 
 const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]) })
@@ -189,12 +189,12 @@ describe('the times of a runtime', () => {
 
 describe('ids of runs that begin in the same millisecond', () => {
   it('are four thousand and ninety-six, and then those of the next', () => {
-    const make = runIdMaker({ clock: { now: () => 5, schedule: () => () => {} }, random: () => 0 })
+    const make = createRunIdMaker({ clock: { now: () => 5, schedule: () => () => {} }, random: () => 0 })
     const ids = Array.from({ length: 4_098 }, () => make().slice(0, 18))
     expect(ids[0]).toBe('00000000-0005-7000')
     expect(ids[4_095]).toBe('00000000-0005-7fff')
     expect(ids.slice(4_096)).toEqual(['00000000-0006-7000', '00000000-0006-7001'])
-    const early = runIdMaker({ clock: { now: () => 0, schedule: () => () => {} }, random: () => 0 })
+    const early = createRunIdMaker({ clock: { now: () => 0, schedule: () => () => {} }, random: () => 0 })
     expect(early().slice(0, 18)).toBe('00000000-0000-7000')
   })
 })

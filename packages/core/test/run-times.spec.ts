@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import type { ParentRef } from '../src/events/event.ts'
 import { type RunId, extractTime } from '../src/values/ids.ts'
 import { toRunTimes } from '../src/machine/state.ts'
-import { runIdMaker } from '../src/runtime/host.ts'
+import { createRunIdMaker } from '../src/runtime/host.ts'
 import { manualClock } from '@tallystick/testkit'
 
 const at = 1_760_000_000_123
-const runId = runIdMaker({ clock: manualClock(at), random: () => 0.5 })()
+const runId = createRunIdMaker({ clock: manualClock(at), random: () => 0.5 })()
 const parent = (relation: ParentRef['relation']): ParentRef => ({ runId, seq: 2, relation })
 
 describe('the times of a run', () => {

@@ -16,7 +16,7 @@ import {
   withRuntimeRules,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
-import { preparedInTurn } from '../src/agent/prepare-turn.ts'
+import { joinPreparations } from '../src/agent/prepare-turn.ts'
 import { isAsync } from '../src/values/option.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
@@ -193,10 +193,13 @@ describe('turns that a runtime prepares', () => {
   })
 
   it('show without a call whether they wait', () => {
-    expect([later(first), first].map((mine) => isAsync(preparedInTurn(mine, second)))).toEqual([true, false])
-    expect(isAsync(preparedInTurn(first, later(second)))).toBe(true)
-    expect(preparedInTurn(undefined, undefined)).toBeUndefined()
-    expect(preparedInTurn(first, undefined)).toBe(first)
-    expect(preparedInTurn(undefined, first)).toBe(first)
+    expect([later(first), first].map((mine) => isAsync(joinPreparations(mine, second)))).toEqual([
+      true,
+      false,
+    ])
+    expect(isAsync(joinPreparations(first, later(second)))).toBe(true)
+    expect(joinPreparations(undefined, undefined)).toBeUndefined()
+    expect(joinPreparations(first, undefined)).toBe(first)
+    expect(joinPreparations(undefined, first)).toBe(first)
   })
 })

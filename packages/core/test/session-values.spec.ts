@@ -20,14 +20,14 @@ import {
   testTool,
 } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { agentRegistry } from '../src/agent/registry.ts'
+import { createAgentRegistry } from '../src/agent/registry.ts'
 import { KnownEnds } from '../src/runtime/session.ts'
 import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
 import {
-  busySessionError,
-  drainedError,
-  interruptedError,
-  keptInputError,
+  createBusySessionError,
+  createDrainedError,
+  createInterruptedError,
+  createKeptInputError,
 } from '../src/runtime/follow-run.ts'
 import {
   isPlaceTaken,
@@ -35,7 +35,7 @@ import {
   readPast,
   type PastOptions,
   requireSoundEdits,
-  unlessSessionBusy,
+  awaitBegun,
 } from '../src/runtime/session.ts'
 import { toUserMessage, startCommand } from '../src/runtime/start-run.ts'
 import { defaultRetryPolicy } from '../src/events/limits.ts'
@@ -146,12 +146,12 @@ describe('a run that cannot begin', () => {
   const lost = new LedgerConflictError('epoch', 'lost')
 
   it('is joined where another run of its session is under way, or has its place', async () => {
-    expect(await unlessSessionBusy(Promise.resolve())).toBe(true)
-    expect(await unlessSessionBusy(Promise.reject(busy))).toBe(false)
-    expect(await unlessSessionBusy(Promise.reject(taken))).toBe(false)
-    await expect(unlessSessionBusy(Promise.reject(lost))).rejects.toBe(lost)
+    expect(await awaitBegun(Promise.resolve())).toBe(true)
+    expect(await awaitBegun(Promise.reject(busy))).toBe(false)
+    expect(await awaitBegun(Promise.reject(taken))).toBe(false)
+    await expect(awaitBegun(Promise.reject(lost))).rejects.toBe(lost)
     const other = Object.assign(new Error('other'), { kind: 'unique', busy: {} })
-    await expect(unlessSessionBusy(Promise.reject(other))).rejects.toBe(other)
+    await expect(awaitBegun(Promise.reject(other))).rejects.toBe(other)
     expect([taken, busy, lost, other, undefined].map(isPlaceTaken)).toEqual([
       true,
       false,
@@ -210,7 +210,7 @@ describe('the command that starts a run', () => {
     const price = { inputUsd: 1, outputUsd: 1 }
     const whole = { 'scripted-1': price, second: price, small: price }
     const limited = (prices: object, of = spender): void => {
-      const { register } = agentRegistry(prices as never)
+      const { register } = createAgentRegistry(prices as never)
       startCommand(sampleRunId(1), register(of), toUserMessage('Go.'), {
         limits: { maxCostUsd: 1 },
         register,
@@ -266,7 +266,7 @@ describe('what is said of a run that keeps its session busy', () => {
       'No process drives it: runtime.resume(',
     ],
   ])('where a process drives it: %s', (isDriven, status, what, way) => {
-    const refusal = busySessionError(begun, isDriven)
+    const refusal = createBusySessionError(begun, isDriven)
     expect(refusal).toMatchObject({ kind: 'session', busy: { runId, status } })
     expect(refusal.message).toContain(what)
     expect(refusal.message).toContain(way)
@@ -278,7 +278,7 @@ describe('what is said of a run that keeps its session busy', () => {
       const { runId: waiting } = await set.play()
       const events = await recorded(set.ledger, waiting)
       const state = events.reduce<RunState | undefined>(evolve, undefined) as RunState
-      return busySessionError(state, false)
+      return createBusySessionError(state, false)
     }
     const call = (...names: readonly string[]) => [{ toolCalls: names.map((name) => ({ name, input: {} })) }]
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
@@ -306,17 +306,17 @@ describe('what is said of a run that keeps its session busy', () => {
   })
 
   it('names the input that its inbox keeps', () => {
-    const refusal = interruptedError(begun)
+    const refusal = createInterruptedError(begun)
     expect(refusal.message).toMatch(/so waiting for it would never end\. To continue, runtime\.resume\(/)
-    const kept = keptInputError(refusal, 'i7')
+    const kept = createKeptInputError(refusal, 'i7')
     expect(kept.message).toBe(
       `${refusal.message} The inbox of the run keeps the input i7, and resume() reads it; a retry with that inputId sends it no second time.`,
     )
     expect(kept).toMatchObject({ kind: 'session', busy: { runId, status: 'interrupted', inputId: 'i7' } })
-    const bare = keptInputError(new LedgerConflictError('session', 'x'), 'i7')
+    const bare = createKeptInputError(new LedgerConflictError('session', 'x'), 'i7')
     expect(bare).not.toHaveProperty('busy')
-    expect(drainedError(begun)).toMatchObject({ kind: 'session', busy: { status: 'under_way' } })
-    expect(drainedError(begun).message).toContain(
+    expect(createDrainedError(begun)).toMatchObject({ kind: 'session', busy: { status: 'under_way' } })
+    expect(createDrainedError(begun).message).toContain(
       `waited for run ${runId} of session session of ${runId}. Start`,
     )
   })

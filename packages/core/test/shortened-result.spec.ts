@@ -1,12 +1,12 @@
 // What a model is shown of a result that is too long: its beginning and its end, whole characters, and every image and file.
 import { describe, expect, it } from 'vitest'
 import type { ResultPart } from '@tallystick/core/vocabulary'
-import { shortenedResult } from '../src/tools/tool-call.ts'
+import { shortenResult } from '../src/tools/tool-call.ts'
 
 const text = (words: string): ResultPart => ({ type: 'text', text: words })
 const image: ResultPart = { type: 'image', mediaType: 'image/png', data: 'QQ==' }
 const show = (content: readonly ResultPart[], max: number | undefined, isReadable = false) =>
-  shortenedResult(content, { max, toolCallId: 'call_1' as never, isReadable })
+  shortenResult(content, { max, toolCallId: 'call_1' as never, isReadable })
 const note = (count: number, length: number, from: number): string =>
   `\n[${count} of ${length} characters are left out here, from ${from} to ${from + count}. Ask for a smaller part if you need them.]\n`
 

@@ -2,13 +2,13 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
-import { messagesShown, shownInstead, type ShownPiece } from '@tallystick/core/internal'
+import { readShownMessages, toShownMessages, type ShownPiece } from '@tallystick/core/internal'
 import { tries } from '../../../scripts/testing/effort.ts'
 import {
   appendMessage,
   createHistory,
   type History,
-  historyDigests,
+  computeHistoryDigests,
   withShownDigest,
 } from '../src/machine/history.ts'
 
@@ -47,12 +47,14 @@ it('gives again what was shown, under the digest of all of it', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 2 }), { maxLength: 12 }), edits, (texts, edited) => {
       const history = toHistory(texts)
-      const all = messagesShown(history, {})
+      const all = readShownMessages(history, {})
       const wanted = filtered(all, edited)
-      const shown = shownInstead(history, wanted)
-      expect(messagesShown(history, shown ? { shown } : {})).toEqual(wanted)
+      const shown = toShownMessages(history, wanted)
+      expect(readShownMessages(history, shown ? { shown } : {})).toEqual(wanted)
       if (shown === undefined) return
-      expect(shown.digest).toBe(historyDigests(wanted).at(-1) ?? historyDigests([]).at(-1) ?? shown.digest)
+      expect(shown.digest).toBe(
+        computeHistoryDigests(wanted).at(-1) ?? computeHistoryDigests([]).at(-1) ?? shown.digest,
+      )
       expect(withShownDigest(history, { shown })).toEqual({ shown })
     }),
     { numRuns: tries(150) },
@@ -61,7 +63,7 @@ it('gives again what was shown, under the digest of all of it', () => {
 
 const [one, two, three] = [said('1'), said('2'), said('3')]
 const history = toHistory(['1', '2', '3'])
-const [first, second, third] = messagesShown(history, {}) as [Message, Message, Message]
+const [first, second, third] = readShownMessages(history, {}) as [Message, Message, Message]
 
 it.each<readonly [string, readonly Message[], readonly ShownPiece[] | undefined]>([
   ['nothing, where all of it is shown', [first, second, third], undefined],
@@ -88,11 +90,11 @@ it.each<readonly [string, readonly Message[], readonly ShownPiece[] | undefined]
   ],
   ['no message', [], []],
 ])('records %s', (_what, messages, pieces) => {
-  expect(shownInstead(history, messages)?.pieces).toEqual(pieces)
+  expect(toShownMessages(history, messages)?.pieces).toEqual(pieces)
 })
 
 it('names another digest where the history is another one', () => {
-  const shown = shownInstead(history, [second, third])!
+  const shown = toShownMessages(history, [second, third])!
   const other = toHistory(['1', 'two', '3'])
   expect(withShownDigest(other, { shown }).shown?.digest).not.toBe(shown.digest)
   expect(withShownDigest(history, { instructions: 'x' })).toEqual({ instructions: 'x' })

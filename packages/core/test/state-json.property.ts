@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type RunState, type RuntimeEvent } from '@tallystick/core'
-import { audit, evolve, stateFromJson, stateToJson } from '@tallystick/core/machine'
-import { canonicalJson, type JsonObject } from '@tallystick/core/vocabulary'
+import { audit, evolve, deserializeState, serializeState } from '@tallystick/core/machine'
+import { toCanonicalJson, type JsonObject } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program } from './program.ts'
 
@@ -10,7 +10,7 @@ const numRuns = tries(100)
 
 /** The state as a reader of its JSON gets it. */
 function writtenDown(state: RunState): RunState {
-  return stateFromJson(JSON.parse(canonicalJson(stateToJson(state))) as JsonObject)
+  return deserializeState(JSON.parse(toCanonicalJson(serializeState(state))) as JsonObject)
 }
 
 const fold = (events: readonly RuntimeEvent[], from?: RunState): RunState | undefined =>
@@ -40,7 +40,7 @@ describe('the state of a run as JSON', () => {
         const at = 1 + (somewhere % events.length)
         const resumed = writtenDown(fold(events.slice(0, at))!)
         const end = events.reduce<RunState | undefined>(audit, undefined)!
-        expect(stateToJson(events.slice(at).reduce(audit, resumed))).toEqual(stateToJson(end))
+        expect(serializeState(events.slice(at).reduce(audit, resumed))).toEqual(serializeState(end))
       }),
       { numRuns },
     )
@@ -52,9 +52,9 @@ describe('the state of a run as JSON', () => {
         const { events } = await play(random)
         const half = Math.ceil(events.length / 2)
         const state = fold(events.slice(0, half))!
-        const before = canonicalJson(stateToJson(state))
+        const before = toCanonicalJson(serializeState(state))
         fold(events.slice(half), state)
-        expect(canonicalJson(stateToJson(state))).toBe(before)
+        expect(toCanonicalJson(serializeState(state))).toBe(before)
       }),
       { numRuns },
     )

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readTodoItems, todoLines, todoStates } from '../src/events/content.ts'
+import { readTodoItems, formatTodo, todoStates } from '../src/events/content.ts'
 
 const said = (value: unknown) => [
   { type: 'text' as const, text: typeof value === 'string' ? value : JSON.stringify(value) },
@@ -25,7 +25,7 @@ describe('the list of what an agent has to do', () => {
   })
 
   it('reads as lines: how much is done, then each item', () => {
-    expect(todoLines(items)).toEqual(['1 of 3 done', '[ ] to open', '[>] to under_way', '[x] to done'])
-    expect(todoLines([])).toEqual(['0 of 0 done'])
+    expect(formatTodo(items)).toEqual(['1 of 3 done', '[ ] to open', '[>] to under_way', '[x] to done'])
+    expect(formatTodo([])).toEqual(['0 of 0 done'])
   })
 })

@@ -8,10 +8,10 @@ import {
 } from '@tallystick/core'
 import {
   evolve,
-  legalEvents,
+  listLegalEvents,
   openTurnCalls,
   phases,
-  transitionDiagram,
+  renderTransitionDiagram,
   transitionTable,
   type Call,
   type Phase,
@@ -192,8 +192,8 @@ describe('the transition table', () => {
       for (const event of [bare, ...events]) {
         const refusal = phaseAfter(state, event) as IllegalTransitionError
         expect(refusal).toMatchObject({ code: 'illegal_transition', phase, event: type })
-        expect(refusal.legal).toEqual(legalEvents(phase))
-        const wouldBe = phase === 'done' ? 'nothing, the run is done' : legalEvents(phase).join(', ')
+        expect(refusal.legal).toEqual(listLegalEvents(phase))
+        const wouldBe = phase === 'done' ? 'nothing, the run is done' : listLegalEvents(phase).join(', ')
         expect(refusal.message).toContain(
           `The event ${type} is not legal in the phase ${phase}. Legal would be: ${wouldBe}. `,
         )
@@ -216,7 +216,7 @@ describe('the transition table', () => {
   })
 
   it('allows nothing once the run is done', () => {
-    expect(legalEvents('done')).toEqual([])
+    expect(listLegalEvents('done')).toEqual([])
   })
 
   it('refuses names that every object answers to', () => {
@@ -228,7 +228,7 @@ describe('the transition table', () => {
   })
 
   it('is drawn as a diagram of the ways between phases', () => {
-    expect(transitionDiagram()).toBe(
+    expect(renderTransitionDiagram()).toBe(
       [
         'stateDiagram-v2',
         '  direction LR',

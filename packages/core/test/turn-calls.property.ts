@@ -4,12 +4,8 @@ import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/co
 import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { findCallsAwaitingEqual, findRepeatedAnswers } from '../src/machine/limits.ts'
-import { longestStreak, sameAnswers } from '../src/machine/history.ts'
-import {
-  changedCallEffects,
-  onlyCallsRequireEffects,
-  requiresEffects,
-} from '../src/machine/required-effects.ts'
+import { getLongestStreak, listSameAnswers } from '../src/machine/history.ts'
+import { diffCallEffects, onlyCallsRequireEffects, requiresEffects } from '../src/machine/required-effects.ts'
 import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
 import { findCallPlace, summarizeCalls, withCall } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
@@ -62,8 +58,8 @@ describe('what is known of the calls of a turn together', () => {
           expect([...findCallsAwaitingEqual(state)]).toEqual(waitingCalls(state))
           for (const call of calls) {
             const { name, inputDigest = '' } = call
-            const answers = sameAnswers(state.callLog, { name, inputDigest }).length
-            expect(longestStreak(state.callLog)).toBeGreaterThanOrEqual(answers)
+            const answers = listSameAnswers(state.callLog, { name, inputDigest }).length
+            expect(getLongestStreak(state.callLog)).toBeGreaterThanOrEqual(answers)
           }
         }
       }),
@@ -114,7 +110,7 @@ describe('the effects of the calls that have changed', () => {
             const before = states[index - distance]
             if (before?.turn !== after.turn) continue
             if (!onlyCallsRequireEffects(before) || !onlyCallsRequireEffects(after)) continue
-            const { stopped, required } = changedCallEffects(before, after)
+            const { stopped, required } = diffCallEffects(before, after)
             const kept = requiredEffects(before).filter(({ key }) => !stopped.includes(key))
             const keys = new Set([...kept, ...required].map(({ key }) => key))
             expect([...keys].toSorted()).toEqual(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import * as billing from '../src/events/usage.ts'
-import { addUsage, isTokenCount, largerUsage, tokenCounts } from '../src/events/usage.ts'
+import { addUsage, isTokenCount, takeLargerUsage, pickTokenCounts } from '../src/events/usage.ts'
 import { findBound, forEveryLimit, limitNames, limitReasons } from '../src/events/limits.ts'
 
 const whole = {
@@ -20,17 +20,20 @@ describe('a usage', () => {
   })
 
   it('is the larger report of two, field by field', () => {
-    expect(largerUsage(whole, { inputTokens: 9, outputTokens: 1 })).toEqual({ ...whole, inputTokens: 9 })
-    expect(largerUsage({ inputTokens: 1 }, { outputTokens: 2 })).toEqual({ inputTokens: 1, outputTokens: 2 })
-    expect(largerUsage({ outputTokens: 0 }, {})).toEqual({ outputTokens: 0 })
-    expect(largerUsage({}, { webSearches: 0 })).toEqual({ webSearches: 0 })
-    expect(largerUsage({}, {})).toEqual({})
+    expect(takeLargerUsage(whole, { inputTokens: 9, outputTokens: 1 })).toEqual({ ...whole, inputTokens: 9 })
+    expect(takeLargerUsage({ inputTokens: 1 }, { outputTokens: 2 })).toEqual({
+      inputTokens: 1,
+      outputTokens: 2,
+    })
+    expect(takeLargerUsage({ outputTokens: 0 }, {})).toEqual({ outputTokens: 0 })
+    expect(takeLargerUsage({}, { webSearches: 0 })).toEqual({ webSearches: 0 })
+    expect(takeLargerUsage({}, {})).toEqual({})
   })
 
   it('has whole numbers of tokens, from none to a billion, and nothing else is believed', () => {
     expect([0, 1, 1_000_000_000].filter(isTokenCount)).toEqual([0, 1, 1_000_000_000])
     expect([-1, 0.5, 1_000_000_001, Number.NaN, '1', null, undefined].filter(isTokenCount)).toEqual([])
-    expect(tokenCounts({ ...whole, inputTokens: -1, webSearches: 0.5 })).toEqual({
+    expect(pickTokenCounts({ ...whole, inputTokens: -1, webSearches: 0.5 })).toEqual({
       ...{
         outputTokens: 2,
         cacheReadTokens: 3,

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { legibleText, option, requireOptions } from '@tallystick/core/internal'
+import { formatLegibly, option, requireOptions } from '@tallystick/core/internal'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/testkit/contract'
 
 /** Collects unhandled rejections, and errors thrown from timers. */
@@ -146,7 +146,7 @@ async function findFaultWithin(limitMs: number, work: () => Promise<void>): Prom
 }
 
 function describeFault(error: unknown): string {
-  if (!(error instanceof Error)) return legibleText(error)
+  if (!(error instanceof Error)) return formatLegibly(error)
   const text = `${error.name}: ${error.message}`
   return text.length > MAX_FAULT ? `${text.slice(0, MAX_FAULT)} …` : text
 }

@@ -9,14 +9,14 @@ import {
 import {
   digestBeginning,
   emptyHistoryDigest,
-  historyDigests,
+  computeHistoryDigests,
   option,
   requireLedger,
   requireOptions,
   withDigests,
 } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { canonicalJson, computeDigest, type Json } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, computeDigest, type Json } from '@tallystick/core/vocabulary'
 import { listUntilBadIds } from './format/event-row.ts'
 import { readRecordedEvents } from './store/read-events.ts'
 
@@ -38,7 +38,7 @@ export class ExportedHistories {
   withoutShared(event: RuntimeEvent): RuntimeEvent {
     if (event.type !== 'history_carried' || event.messages.length === 0) return event
     const { runId, seq, messages } = event
-    const digests = historyDigests(messages)
+    const digests = computeHistoryDigests(messages)
     const count = digests.findLastIndex((digest) => this.#exported.has(digest)) + 1
     const shared = this.#exported.get(digests[count - 1] ?? '')
     this.#exported.set(digests.at(-1) ?? '', { runId, seq })
@@ -85,7 +85,7 @@ export class ImportedHistories {
 
 /** Messages with others after them. Only the digests of those are computed. */
 function appendMessages(messages: readonly Message[], others: readonly Message[]): readonly Message[] {
-  let digest = historyDigests(messages).at(-1) ?? emptyHistoryDigest
+  let digest = computeHistoryDigests(messages).at(-1) ?? emptyHistoryDigest
   const added = others.map((message) => (digest = computeDigest([digest, message])))
   return withDigests(others, added, messages)
 }
@@ -161,7 +161,7 @@ export function exportedLine(event: RuntimeEvent): string {
   const call = toolCallId !== undefined && { toolCallId }
   const envelope = { runId, seq, epoch, turn, ...call, type, v, at }
   const body = Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key))
-  const rest = canonicalJson(Object.fromEntries<Json>(body))
+  const rest = toCanonicalJson(Object.fromEntries<Json>(body))
   return rest === '{}'
     ? JSON.stringify(envelope)
     : `${JSON.stringify(envelope).slice(0, -1)},${rest.slice(1)}`

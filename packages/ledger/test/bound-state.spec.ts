@@ -1,6 +1,6 @@
 import { memoryLedger, type Message, type RunId, type RunState } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
-import { evolve, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { evolve, openTurnCalls, deserializeState, serializeState } from '@tallystick/core/machine'
 import type { Json } from '@tallystick/core/vocabulary'
 import { sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -67,7 +67,7 @@ describe('a snapshot', () => {
     const { runId, state } = await executing()
     const carried = [sampleMessage('a'), sampleMessage('b')] as const
     const messages = [...carried, sampleMessage('c')]
-    const begun = stateFromJson({ ...stateToJson(state), history: messages as unknown as Json })
+    const begun = deserializeState({ ...serializeState(state), history: messages as unknown as Json })
     const [a, b] = readMessages(begun.history) as [Message, Message]
     const shared = (given: readonly Message[]): unknown =>
       (

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { RuntimeEvent } from '@tallystick/core'
-import { emptyHistoryDigest, historyDigests } from '@tallystick/core/internal'
+import { emptyHistoryDigest, computeHistoryDigests } from '@tallystick/core/internal'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -207,10 +207,10 @@ describe('what a run begins with', () => {
 
   it('given a plain history, when it is named, then by the running digest that core computes', () => {
     const { history } = encodeEvent(carrying(3))
-    expect([...history!.names()]).toEqual(historyDigests(messages).toReversed())
+    expect([...history!.names()]).toEqual(computeHistoryDigests(messages).toReversed())
     expect(history!.rowsAfter(() => false).map(({ before }) => before)).toEqual([
       null,
-      ...historyDigests(messages).slice(0, 2),
+      ...computeHistoryDigests(messages).slice(0, 2),
     ])
     expect(emptyHistoryDigest).toHaveLength(64)
   })

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres)('a random run in Postgres, with crashes, cancels, 
         await inLedgers(async (writer, reader) => {
           const { events, others, result } = await playProgram(program, watchedLedger(writer))
           const agents = new Map(
-            reachableAgents(createIdleAgent(program)).map((agent) => [agent.name, agent]),
+            listReachableAgents(createIdleAgent(program)).map((agent) => [agent.name, agent]),
           )
           for (const played of [events, ...others]) {
             const runId = played[0]?.runId ?? result.runId

@@ -8,7 +8,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import { manualClock, playProgram, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
@@ -85,7 +85,7 @@ describe('the request of a state', () => {
       tools: [{ name: 'look' }],
       toolChoice: { type: 'auto' },
     })
-    expect(request.messages).toEqual(transcript(collected))
+    expect(request.messages).toEqual(toTranscript(collected))
     expect(request.messages.at(-1)).toMatchObject({
       role: 'tool',
       results: [{ name: 'look', outcome: 'skipped' }],
@@ -102,7 +102,7 @@ describe('the request of a state', () => {
           const { request, requestDigest } = rebuiltRequest(state)
           const isInFlight = requestDigest !== undefined
           expect(isInFlight).toBe(state.phase === 'streaming')
-          expect(isInFlight || isDeepStrictEqual(request.messages, transcript(state))).toBe(true)
+          expect(isInFlight || isDeepStrictEqual(request.messages, toTranscript(state))).toBe(true)
         }
       }),
       { numRuns: 60 },

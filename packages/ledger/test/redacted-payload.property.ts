@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { type RunState, type RuntimeEvent } from '@tallystick/core'
-import { audit, transcript } from '@tallystick/core/machine'
+import { audit, toTranscript } from '@tallystick/core/machine'
 import { parseEvent } from '@tallystick/core/vocabulary'
 import { checkTranscript, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
@@ -19,7 +19,7 @@ function masked(event: RuntimeEvent): RuntimeEvent {
 function folded(events: readonly RuntimeEvent[]): RunState {
   const last = events.reduce<RunState | undefined>((state, event) => {
     const next = audit(state, parseEvent(event))
-    expect(checkTranscript(transcript(next))).toEqual([])
+    expect(checkTranscript(toTranscript(next))).toEqual([])
     return next
   }, undefined)
   if (last === undefined) throw new Error('The run has no events.')
@@ -39,8 +39,8 @@ describe('a random run of which content is gone', () => {
           ]) {
             const { phase, seq, totals, turn, agent, waitedMs } = whole
             expect(state).toMatchObject({ phase, seq, totals, turn, agent, waitedMs })
-            expect(transcript(state).map(({ role }) => role)).toEqual(
-              transcript(whole).map(({ role }) => role),
+            expect(toTranscript(state).map(({ role }) => role)).toEqual(
+              toTranscript(whole).map(({ role }) => role),
             )
           }
           for (const event of played) expect(redactEvent(masked(event))).toEqual(redactEvent(event))

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { transcript } from '@tallystick/core/machine'
+import { toTranscript } from '@tallystick/core/machine'
 import { checkTranscript, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
@@ -41,7 +41,7 @@ describe('a random run of which something is taken away, again and again', () =>
           else await applyRetention(ledger, each, { now: at + 300_000 })
           const state = await foldTo(ledger, result.runId)
           expect({ ...state, definition: {} }).toMatchObject({ totals, phase, seq })
-          expect(checkTranscript(transcript(state))).toEqual([])
+          expect(checkTranscript(toTranscript(state))).toEqual([])
           const verdicts = await Array.fromAsync(verifyLedger(ledger))
           expect(verdicts.map(({ ok }) => ok)).toEqual(Array.from({ length: others.length + 2 }, () => true))
         }

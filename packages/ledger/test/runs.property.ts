@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
@@ -29,7 +29,9 @@ describe('a random run in a SQLite file, with crashes, cancels, denials and limi
         const ledger = sqliteLedger(path)
         const { events, others, result } = await playProgram(program, watchedLedger(ledger))
         const reader = sqliteLedger(path, { readOnly: true })
-        const agents = new Map(reachableAgents(createIdleAgent(program)).map((agent) => [agent.name, agent]))
+        const agents = new Map(
+          listReachableAgents(createIdleAgent(program)).map((agent) => [agent.name, agent]),
+        )
         for (const played of [events, ...others]) {
           const runId = played[0]?.runId ?? result.runId
           expect(checkLaws(played)).toEqual([])

@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
-import { evolve, stateToJson } from '@tallystick/core/machine'
+import { evolve, serializeState } from '@tallystick/core/machine'
 import { foldTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -293,10 +293,10 @@ describe('a run that began with what its session had said', () => {
     const state = await foldTo(ledger, runId)
     expect(read.mock.calls.map(([, range]) => range)).toEqual([{ toSeq: 2 }, { fromSeq: 206, toSeq: seq }])
     read.mockRestore()
-    const due = stateToJson(await folded(ledger, runId))
-    expect(stateToJson(state)).toStrictEqual(due)
+    const due = serializeState(await folded(ledger, runId))
+    expect(serializeState(state)).toStrictEqual(due)
     expect(carriedIn()).toEqual(first)
-    expect(stateToJson((await foldingFrom(ledger, runId)).state)).toStrictEqual(due)
+    expect(serializeState((await foldingFrom(ledger, runId)).state)).toStrictEqual(due)
     expect(await verifyRun(ledger, runId)).toEqual({ scope: 'run', runId, ok: true, events: seq })
   })
 })

@@ -1,5 +1,5 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { evolve, modelRequest, type RunState } from '@tallystick/core/machine'
+import { evolve, toModelRequest, type RunState } from '@tallystick/core/machine'
 import type {
   AssistantPart,
   EventOf,
@@ -43,7 +43,7 @@ export class RunContent {
   request(): MaybeAttributes {
     const state = this.#isFolded ? this.#state : undefined
     if (state?.phase !== 'streaming') return {}
-    const { instructions, messages, tools } = modelRequest(state)
+    const { instructions, messages, tools } = toModelRequest(state)
     const definitions = tools.map(({ name, description, inputSchema }) => ({
       type: 'function',
       name,

@@ -1,5 +1,5 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -97,7 +97,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     let state: RunState | undefined
     for (const event of events) {
       state = evolve(state, event)
-      const { prompt } = renderCall({ ...request, messages: transcript(state) }, reader, {}).call
+      const { prompt } = renderCall({ ...request, messages: toTranscript(state) }, reader, {}).call
       const calls = prompt.flatMap(({ role, content }) =>
         role === 'assistant'
           ? content.filter((part) => part.type === 'tool-call' && !part.providerExecuted)

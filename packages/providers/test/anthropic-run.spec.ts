@@ -1,4 +1,4 @@
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -116,7 +116,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     let state: RunState | undefined
     const refused = events.flatMap((event) => {
       state = evolve(state, event)
-      const asked = { ...request, messages: transcript(state) }
+      const asked = { ...request, messages: toTranscript(state) }
       const { body } = renderRequest(asked, { ...settings, promptCache: '5m' }, { now: event.at })
       return brokenRules(body).map((rule) => `${event.seq} ${event.type}: ${rule}`)
     })

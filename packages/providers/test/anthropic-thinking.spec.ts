@@ -1,6 +1,6 @@
 import { AnthropicBedrock } from '@anthropic-ai/bedrock-sdk'
 import type { ModelRequest, RuntimeEvent } from '@tallystick/core'
-import { auditAll, transcript } from '@tallystick/core/machine'
+import { auditAll, toTranscript } from '@tallystick/core/machine'
 import { describe, expect, it } from 'vitest'
 import { anthropic, type AnthropicThinking } from '../src/anthropic.ts'
 import { hello, sent, tool } from './kit/anthropic-sent.ts'
@@ -159,7 +159,7 @@ describe('earlier thinking that the service refuses', () => {
       [expect.stringContaining('stayed out of this one')],
     ])
     const state = auditAll(events)!
-    const kinds = transcript(state).flatMap((message) =>
+    const kinds = toTranscript(state).flatMap((message) =>
       message.role === 'assistant'
         ? [message.parts.flatMap((part) => (part.type === 'provider' ? [part.kind] : []))]
         : [],

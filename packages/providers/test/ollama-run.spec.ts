@@ -1,4 +1,4 @@
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -52,7 +52,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     let state: RunState | undefined
     const refused = events.flatMap((event) => {
       state = evolve(state, event)
-      const { body } = renderRequest({ ...request, messages: transcript(state) }, settings)
+      const { body } = renderRequest({ ...request, messages: toTranscript(state) }, settings)
       return brokenRules(body).map((rule) => `${event.seq} ${event.type}: ${rule}`)
     })
     expect(refused).toEqual([])

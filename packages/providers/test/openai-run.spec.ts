@@ -1,4 +1,4 @@
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -57,7 +57,7 @@ const piecesOf: { readonly [wire: string]: Pieces } = {
     begun: counted(created(), reasoning(0, 'ZW5j'), message(1, 'It ').slice(0, -2)),
     rules: (body) => brokenResponsesRules(body),
     next: (state) => {
-      return responsesBody(transcript(state))
+      return responsesBody(toTranscript(state))
     },
   },
   'Chat Completions': {
@@ -66,7 +66,7 @@ const piecesOf: { readonly [wire: string]: Pieces } = {
     begun: [role, content('It ')],
     rules: (body) => brokenChatRules(body),
     next: (state) => {
-      return chatBody(transcript(state))
+      return chatBody(toTranscript(state))
     },
   },
 }

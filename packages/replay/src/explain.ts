@@ -17,11 +17,11 @@ import {
   requireLedger,
   type StreamingState,
 } from '@tallystick/core/internal'
-import { evolve, modelRequest } from '@tallystick/core/machine'
+import { evolve, toModelRequest } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import {
   type AgentDefinition,
-  canonicalJson,
+  toCanonicalJson,
   computeCost,
   type EventOf,
   type EventType,
@@ -164,10 +164,10 @@ export function matched(
     if (same) found.set(message, same)
     left.delete(message)
   }
-  const byText = Map.groupBy(wordForWord ? left.values() : [], ({ message }) => canonicalJson(message))
+  const byText = Map.groupBy(wordForWord ? left.values() : [], ({ message }) => toCanonicalJson(message))
   for (const message of byText.size > 0 ? messages : []) {
     if (found.has(message)) continue
-    const same = byText.get(canonicalJson(message))?.shift()
+    const same = byText.get(toCanonicalJson(message))?.shift()
     if (same === undefined) continue
     found.set(message, { ...same, message })
     left.delete(same.message)
@@ -235,7 +235,7 @@ export async function explain(ledger: Ledger, runId: RunId, turn: number): Promi
 
 function buildExplanation({ started, state, ...from }: Asked, ofTurn: readonly RuntimeEvent[]): Explanation {
   const { runId, agent, definition, attempt } = state
-  const request = modelRequest(state)
+  const request = toModelRequest(state)
   const { found, lost } = matched(from.history, request.messages, { wordForWord: true })
   const messages = request.messages.map(
     (message): MessageOrigin => found.get(message) ?? { message, seqs: [started.seq], replaced: [] },

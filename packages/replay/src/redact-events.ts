@@ -1,21 +1,26 @@
 import { type Agent, ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import {
   describeChangedInput,
-  digested,
-  messagesShown,
-  requestDigest,
-  shownInstead,
+  withDigest,
+  readShownMessages,
+  computeRequestDigest,
+  toShownMessages,
   digestSummaryRequest,
   type TurnChange,
 } from '@tallystick/core/internal'
 import { audit, findCall } from '@tallystick/core/machine'
-import { type AgentDefinition, canonicalJson, computeDigest, type EventOf } from '@tallystick/core/vocabulary'
+import {
+  type AgentDefinition,
+  toCanonicalJson,
+  computeDigest,
+  type EventOf,
+} from '@tallystick/core/vocabulary'
 import type { SecretMask } from './secrets.ts'
 
 /** A definition without secrets, under a digest of its own. Without any secret it stays the same. */
 function redactDefinition(definition: AgentDefinition, mask: SecretMask): AgentDefinition {
   const redacted = mask.value(definition)
-  return canonicalJson(redacted) === canonicalJson(definition) ? definition : digested(redacted)
+  return toCanonicalJson(redacted) === toCanonicalJson(definition) ? definition : withDigest(redacted)
 }
 
 /** An agent whose words are without secrets: its definition, and what its rules say. What it decides stays its own. */
@@ -165,9 +170,10 @@ function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
   if (event.type === 'model_call_started') {
     // A turn shows only what differs from a history without secrets.
     const { shown: recorded, ...others } = event.change ?? {}
-    const shown = recorded && shownInstead(state.history, messagesShown(state.history, { shown: recorded }))
+    const shown =
+      recorded && toShownMessages(state.history, readShownMessages(state.history, { shown: recorded }))
     const masked = event.change ? { ...event, change: { ...others, ...(shown && { shown }) } } : event
-    return { ...masked, requestDigest: requestDigest(state, masked) }
+    return { ...masked, requestDigest: computeRequestDigest(state, masked) }
   }
   if (event.type === 'compaction_started') {
     return { ...event, requestDigest: digestSummaryRequest(state, event) }

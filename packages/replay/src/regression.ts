@@ -17,7 +17,7 @@ import {
 import {
   omitUndefined,
   option,
-  reachableAgents,
+  listReachableAgents,
   requireLedger,
   requireOptions,
 } from '@tallystick/core/internal'
@@ -302,7 +302,7 @@ export async function replayRegression(
     const mask = new SecretMask(secrets)
     const known = new Map(
       agents
-        .flatMap(reachableAgents)
+        .flatMap(listReachableAgents)
         .map((each) => [each.name, redactAgent(withRuntimeRules(each, rules), mask)]),
     )
     const agentNamed = (name: string): Agent<unknown> => {

@@ -2,8 +2,8 @@ import type { Agent, PolicyVerdict, RunState, RuntimeEvent, Tool, ToolInputGuard
 import {
   bindRules,
   type CollectedCall,
-  definitionNow,
-  messagesShown,
+  updateDefinition,
+  readShownMessages,
   omitUndefined,
   option,
   type Preparing,
@@ -15,7 +15,7 @@ import {
 import {
   type AgentDefinition,
   type CallVerdict,
-  canonicalJson,
+  toCanonicalJson,
   type EventOf,
   type JsonObject,
   type ToolCallId,
@@ -130,7 +130,7 @@ export class RecordedCheck {
   /** Returns whether the input is the requested one, before the tool repaired it. */
   #isUnrepaired(input: JsonObject, toolCallId: string): boolean {
     const repaired = this.#repair(toolCallId)
-    return repaired !== undefined && canonicalJson(input) !== canonicalJson(repaired.input)
+    return repaired !== undefined && toCanonicalJson(input) !== toCanonicalJson(repaired.input)
   }
 }
 
@@ -180,7 +180,7 @@ export function replayedRules(
           .slice(place.from)
           .find((event) => event.type === 'agent_handed_off')?.definition
         const { definition } = taking
-        const now = next && then ? definitionNow({ ...next, definition }, then) : definition
+        const now = next && then ? updateDefinition({ ...next, definition }, then) : definition
         return { ...taking, definition: fields(now, then) }
       },
     }),
@@ -216,7 +216,7 @@ function toTurnChange({ recorded, from }: Place, { history }: RunState): TurnCha
   if (next === undefined) return undefined
   const { model, toolChoice, finalizing, change = {} } = next
   const { sourced: _recorded, shown, ...own } = change
-  const messages = shown && messagesShown(history, { shown })
+  const messages = shown && readShownMessages(history, { shown })
   // That the finalizing call asks for no tool is no answer of the agent's.
   return { ...own, ...omitUndefined({ messages }), model, ...(!finalizing && { toolChoice }) }
 }

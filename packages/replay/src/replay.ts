@@ -9,12 +9,12 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
-  answerVerdict,
+  judgeAnswer,
   recoverRandom,
   checkCalls,
   definedAgent,
-  definitionInRun,
-  definitionNow,
+  applyGivenModel,
+  updateDefinition,
   toEvent,
   omitUndefined,
   option,
@@ -95,14 +95,14 @@ async function recoverMessageAt(
   }
   if (event.type === 'output_checked') {
     if (state?.phase !== 'collecting') return undefined
-    const verdict = await answerVerdict(state, { agent, clock: noTimer })
+    const verdict = await judgeAnswer(state, { agent, clock: noTimer })
     return { type: 'output_checked', turn: state.turn, verdict }
   }
   const message = recoverMessage(state, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
   const given = message.type === 'start' ? message.givenModel : state?.givenModel
-  const now = fields(definitionNow(agent, message.definition), message.definition)
-  return { ...message, definition: definitionInRun(now, given) }
+  const now = fields(updateDefinition(agent, message.definition), message.definition)
+  return { ...message, definition: applyGivenModel(now, given) }
 }
 
 /** When the next event was decided, and by what chance. */

@@ -1,5 +1,5 @@
 import { isRegExp } from 'node:util/types'
-import { keysIn, option, type OptionalCheck, type TextSpan } from '@tallystick/core/internal'
+import { findKeys, option, type OptionalCheck, type TextSpan } from '@tallystick/core/internal'
 import { type Json, parseToolCallId } from '@tallystick/core/vocabulary'
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
 
@@ -341,7 +341,7 @@ export class SecretMask {
   /** A text without its secrets. */
   text(text: string): string {
     const named = maskedAt(text, namedSecretsIn(text))
-    const keyless = maskedAt(named, keysIn(named))
+    const keyless = maskedAt(named, findKeys(named))
     return this.#patterns.reduce(maskedBy, maskedAt(keyless, scannedSecretsIn(keyless)))
   }
 

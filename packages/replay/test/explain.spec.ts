@@ -12,7 +12,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
-import { modelRequest } from '@tallystick/core/machine'
+import { toModelRequest } from '@tallystick/core/machine'
 import type { EventType } from '@tallystick/core/vocabulary'
 import {
   manualClock,
@@ -312,7 +312,7 @@ describe('explain', () => {
           if (call === undefined) continue
           const { items, attempts } = await explain(ledger, runId, turn)
           const state = await foldTo(ledger, runId, call.seq)
-          const request = state.phase === 'streaming' ? modelRequest(state) : undefined
+          const request = state.phase === 'streaming' ? toModelRequest(state) : undefined
           expect(items.flatMap(({ message }) => (message ? [message] : []))).toEqual(request?.messages)
           expect(attempts.at(-1)?.seq).toBe(call.seq)
           for (const { seqs } of items) {

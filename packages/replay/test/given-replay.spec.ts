@@ -1,7 +1,7 @@
 // A run that was given something over its agents replays to itself, with the agents alone.
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunOptions } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
@@ -38,7 +38,7 @@ it.each<readonly [string, RunOptions]>([
   const runtime = createRuntime({ ledger, host: { clock, random: seededRandom(1) } })
   const run = runtime.run(agent, 'Go.', { ...options, model, context: 'ada' })
   await untilSettled(clock, run.result)
-  const today = new Map(reachableAgents(office()).map((each) => [each.name, each]))
+  const today = new Map(listReachableAgents(office()).map((each) => [each.name, each]))
   const events: string[] = []
   for await (const { type } of ledger.read(run.id)) events.push(type)
   const report = await replayRun(ledger, run.id, (name) => today.get(name)!, { context: 'ada' })

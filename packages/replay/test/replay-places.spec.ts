@@ -7,7 +7,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { buildForkedEvents, reachableAgents } from '@tallystick/core/internal'
+import { buildForkedEvents, listReachableAgents } from '@tallystick/core/internal'
 import {
   copyPrefix,
   manualClock,
@@ -33,7 +33,7 @@ async function replayed(
   agent: Agent<unknown>,
   onEvents?: (count: number) => void,
 ): Promise<ReplayReport> {
-  const agents = new Map(reachableAgents(agent).map((each) => [each.name, each]))
+  const agents = new Map(listReachableAgents(agent).map((each) => [each.name, each]))
   const { runId } = events[0] as RuntimeEvent
   return await replayRun(await ledgerOf(events), runId, (name) => agents.get(name)!, {
     definitions: 'recorded',

@@ -7,7 +7,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { buildForkedEvents, reachableAgents, requireForkable } from '@tallystick/core/internal'
+import { buildForkedEvents, listReachableAgents, requireForkable } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { copyPrefix, createIdleAgent, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
 import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
@@ -41,7 +41,9 @@ async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
 }
 
 async function replay(random: Program, events: readonly RuntimeEvent[], change?: { instructions: string }) {
-  const agents = new Map(reachableAgents(createIdleAgent(random, change)).map((agent) => [agent.name, agent]))
+  const agents = new Map(
+    listReachableAgents(createIdleAgent(random, change)).map((agent) => [agent.name, agent]),
+  )
   return await replayRun(await ledgerOf(events), events[0]!.runId, (name) => agents.get(name)!)
 }
 

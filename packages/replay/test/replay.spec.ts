@@ -9,7 +9,7 @@ import {
   type RunId,
   type RunOptions,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedReply } from '@tallystick/testkit'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/replay'
@@ -68,7 +68,7 @@ async function again(
   agent: Agent<unknown>,
   options?: ReplayOptions,
 ): Promise<ReplayReport> {
-  const agents = new Map(reachableAgents(agent).map((each) => [each.name, each]))
+  const agents = new Map(listReachableAgents(agent).map((each) => [each.name, each]))
   return await replayRun(ledger, runId, (name) => agents.get(name)!, options)
 }
 

@@ -16,7 +16,7 @@ import {
   type RunOptions,
   type RunResult,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import type { NextTurn } from '@tallystick/core/vocabulary'
 import {
   manualClock,
@@ -222,7 +222,7 @@ it('a run that is resumed elsewhere sends the requests of one that is not, repla
       expect(there.model.requests).toEqual(here.model.requests)
       if (there.isSuspended) taken++
       const agents = new Map(
-        reachableAgents(office(scriptedModel([], each.withModel ? 'own' : 'given'), each.nextTurn)).map(
+        listReachableAgents(office(scriptedModel([], each.withModel ? 'own' : 'given'), each.nextTurn)).map(
           (agent) => [agent.name, agent],
         ),
       )

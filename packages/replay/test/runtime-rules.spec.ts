@@ -9,7 +9,7 @@ import {
   type RuntimeRules,
   withRuntimeRules,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
@@ -33,7 +33,7 @@ it('replays to itself with the rules of its runtime', async () => {
   expect(await untilSettled(clock, run.result)).toMatchObject({ text: 'Done.', agent: 'clerk' })
 
   const replayed = async (held: RuntimeRules) => {
-    const agents = reachableAgents(desk).map((agent) => withRuntimeRules(agent, held))
+    const agents = listReachableAgents(desk).map((agent) => withRuntimeRules(agent, held))
     const named = (name: string): Agent<unknown> => agents.find((agent) => agent.name === name)!
     return (await replayRun(ledger, run.id, named)).divergence
   }

@@ -8,7 +8,7 @@ import {
   type Message,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { canonicalJson, type InboxEntry } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type InboxEntry } from '@tallystick/core/vocabulary'
 import { ledgerContract } from '@tallystick/testkit/contract'
 import { tailFaults, type Fault } from './tail-faults.ts'
 
@@ -118,7 +118,7 @@ const faults: Readonly<Record<string, Fault>> = {
       async append(runId, expected, events, options) {
         for (const event of events) {
           if (event.type !== 'history_carried') continue
-          const name = canonicalJson(event.messages.at(-1))
+          const name = toCanonicalJson(event.messages.at(-1))
           if (!named.has(name)) named.set(name, event.messages)
         }
         return sound.append(runId, expected, events, options)
@@ -127,7 +127,7 @@ const faults: Readonly<Record<string, Fault>> = {
         for await (const event of sound.read(runId, range)) {
           if (event.type !== 'history_carried') yield event
           else {
-            const name = canonicalJson(event.messages.at(-1))
+            const name = toCanonicalJson(event.messages.at(-1))
             yield { ...event, messages: named.get(name) ?? [] }
           }
         }
@@ -207,7 +207,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'mends half surrogate pairs': (sound) => ({
     async *read(runId, range) {
       for await (const event of sound.read(runId, range)) {
-        const text = canonicalJson(event).replaceAll(/\\ud[89a-f][0-9a-f]{2}/g, '\ufffd')
+        const text = toCanonicalJson(event).replaceAll(/\\ud[89a-f][0-9a-f]{2}/g, '\ufffd')
         yield JSON.parse(text) as RuntimeEvent
       }
     },

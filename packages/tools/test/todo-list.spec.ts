@@ -8,7 +8,7 @@ import {
   type RunId,
   joinText,
 } from '@tallystick/core'
-import { type TodoItem, readTodoItems, todoLines } from '@tallystick/core/internal'
+import { type TodoItem, readTodoItems, formatTodo } from '@tallystick/core/internal'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { todoList } from '@tallystick/tools'
@@ -183,6 +183,6 @@ describe('the list in a result', () => {
     for (const other of [...others, '{"items":[{"text":"a","state":"x"}]}'])
       expect(list(other)).toBeUndefined()
     expect(readTodoItems([])).toBeUndefined()
-    expect(todoLines([])).toEqual(['0 of 0 done'])
+    expect(formatTodo([])).toEqual(['0 of 0 done'])
   })
 })

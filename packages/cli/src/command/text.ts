@@ -1,7 +1,7 @@
 import type { Usage } from '@tallystick/core'
 import type { Tally } from '@tallystick/core/internal'
 import {
-  canonicalJson,
+  toCanonicalJson,
   type Citation,
   type EventOf,
   type Json,
@@ -70,7 +70,7 @@ export function indent(text: string, columns = 2): string {
 
 /** JSON over lines, with its keys in canonical order. */
 export function formatJson(value: Json): string {
-  return JSON.stringify(JSON.parse(canonicalJson(value)), undefined, 2)
+  return JSON.stringify(JSON.parse(toCanonicalJson(value)), undefined, 2)
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   type RuntimeOptions,
   type RuntimeRules,
 } from '@tallystick/core'
-import { omitUndefined, reachableAgents } from '@tallystick/core/internal'
+import { omitUndefined, listReachableAgents } from '@tallystick/core/internal'
 import { type AgentDefinition, computeDigest } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { type AgentOverrides, readGiven } from '../command/arguments.ts'
@@ -45,7 +45,7 @@ export async function withConfig<Result>(
     const { agents: named, models = [], prices, context: own } = config
     const { approval, guardrails, handoffFilter, prepareTurn, outputStream } = config
     const rules: RuntimeRules = { approval, guardrails, handoffFilter, prepareTurn, outputStream }
-    const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
+    const agents = [...new Map(named.flatMap(listReachableAgents).map((each) => [each.name, each])).values()]
     return await use({ named, agents, models, rules, ...omitUndefined({ prices, context: own }) })
   } finally {
     await config.close?.()

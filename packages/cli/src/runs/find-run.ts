@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
-import { openTurnCalls, transcript } from '@tallystick/core/machine'
+import { openTurnCalls, toTranscript } from '@tallystick/core/machine'
 import { type ParentRef, parseRunId, type ToolCallId, type UserMessage } from '@tallystick/core/vocabulary'
 import { firstInputs, foldTo, type RunSummary } from '@tallystick/ledger'
 import { type CommandContext, formatCommand } from '../command/context.ts'
@@ -148,7 +148,7 @@ export async function findCall<Waiting extends WaitingCall>(
 /** The calls of a run so far. */
 async function readCalls(ledger: Ledger, runId: RunId): Promise<readonly ToolCallId[]> {
   const state = await foldTo(ledger, runId)
-  const earlier = transcript(state).flatMap((message) =>
+  const earlier = toTranscript(state).flatMap((message) =>
     message.role === 'assistant'
       ? message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
       : [],

@@ -7,7 +7,7 @@ import {
   TallystickError,
 } from '@tallystick/core'
 import { listCallsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
-import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
+import { listDeferredCalls, isSuspended, openTurnCalls, listPendingApprovals } from '@tallystick/core/machine'
 import { deriveChildRunId, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
 import { foldTo, type ListedRun, type NamedCall, type RunSummary, runSummary } from '@tallystick/ledger'
 import { toOneLine } from '../command/text.ts'
@@ -180,8 +180,8 @@ export function listOwnWaits(state: RunState): Waits {
   }))
   const working = new Set(children.map(({ toolCallId }) => toolCallId))
   return {
-    approvals: pendingApprovals(state),
-    deferred: deferredCalls(state).filter(({ toolCallId }) => !working.has(toolCallId)),
+    approvals: listPendingApprovals(state),
+    deferred: listDeferredCalls(state).filter(({ toolCallId }) => !working.has(toolCallId)),
     children,
   }
 }

@@ -1,7 +1,7 @@
 import type { Ledger, RuntimeEvent } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import {
-  canonicalJson,
+  toCanonicalJson,
   type EventOf,
   type EventType,
   eventTypes,
@@ -289,7 +289,7 @@ function toOutline(calls: readonly CallStory[]): ToolOutline {
       key,
       values: inputs.map((input) => {
         const value = getOwn(input, key)
-        return value === undefined ? null : canonicalJson(value)
+        return value === undefined ? null : toCanonicalJson(value)
       }),
     })),
   }

@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
 import { findInputFault, omitUndefined } from '@tallystick/core/internal'
-import { canonicalJson, type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
+import {
+  toCanonicalJson,
+  type JsonObject,
+  limitNames,
+  type OutsideCommand,
+} from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import type { Command } from '@commander-js/extra-typings'
 import {
@@ -218,7 +223,7 @@ interface AddressedCommand {
  */
 async function recordCommand(context: CommandContext, addressed: AddressedCommand): Promise<void> {
   const { ledger, ledgerPath, runId, command, call } = addressed
-  const digest = createHash('sha256').update(canonicalJson(command)).digest('hex')
+  const digest = createHash('sha256').update(toCanonicalJson(command)).digest('hex')
   const added = await ledger.put(runId, { key: `${command.type}:${digest}`, command, at: Date.now() })
   const top = (await readParents(ledger, runId)).at(-1)
   const next = formatCommand(context.programName, 'resume', ledgerPath, top ?? runId)

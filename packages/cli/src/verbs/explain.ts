@@ -1,5 +1,5 @@
 import type { Message } from '@tallystick/core'
-import { canonicalJson, type EventType } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type EventType } from '@tallystick/core/vocabulary'
 import {
   explain,
   type ExplainedAttempt,
@@ -115,7 +115,7 @@ function formatMessage(message: Message, stories: CallStories): string {
         .map(({ name, outcome, toolCallId }) => {
           const { guarded, decision, executed } = stories.of(toolCallId) ?? {}
           const facts = [
-            ...(executed && (guarded ?? decision?.input) ? [`ran with ${canonicalJson(executed)}`] : []),
+            ...(executed && (guarded ?? decision?.input) ? [`ran with ${toCanonicalJson(executed)}`] : []),
             ...(decision ? [`${decision.approved ? 'approved' : 'denied'} by ${decision.by}`] : []),
           ]
           return `${name}: ${outcome}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`

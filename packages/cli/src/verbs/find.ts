@@ -1,7 +1,7 @@
 import { type Ledger, type RunId, type RuntimeEvent, joinText } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import {
-  canonicalJson,
+  toCanonicalJson,
   type EventOf,
   type EventType,
   eventTypes,
@@ -102,7 +102,7 @@ export async function* findEvents(
     if (tool !== undefined && found.tool !== tool) return false
     if (outcome !== undefined && found.outcome !== outcome) return false
     if (!queries.every((query) => inputs.some((input) => holds(input, query)))) return false
-    const input = found.input === undefined ? '' : canonicalJson(found.input)
+    const input = found.input === undefined ? '' : toCanonicalJson(found.input)
     const searched = `${found.tool ?? ''} ${input} ${found.text}`
     return text === undefined || searched.toLowerCase().includes(text.toLowerCase())
   }
@@ -246,7 +246,7 @@ function formatLine(found: Found, text: string | undefined, columns: number | un
   const run = columns === undefined ? runId : runId.slice(-8)
   const time = columns === undefined ? formatTime(at) : formatTime(at).slice(5, 16).replace('T', ' ')
   const what =
-    tool === undefined ? [type] : [tool, outcome ?? 'open', ...(input ? [canonicalJson(input)] : [])]
+    tool === undefined ? [type] : [tool, outcome ?? 'open', ...(input ? [toCanonicalJson(input)] : [])]
   const head = [run, `${seq}`.padStart(4), time].join('  ')
   const room = columns === undefined ? maxTextColumns : columns - measureText(head) - 2
   const place = text === undefined ? -1 : found.text.toLowerCase().indexOf(text.toLowerCase())

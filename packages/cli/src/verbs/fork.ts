@@ -1,6 +1,6 @@
 import { type ForkApproval, type ForkEdit, type ForkOptions, type Ledger, type RunId } from '@tallystick/core'
 import { isStubbed, omitUndefined } from '@tallystick/core/internal'
-import { pendingApprovals } from '@tallystick/core/machine'
+import { listPendingApprovals } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { diffRuns } from '@tallystick/replay'
 import type { Command } from '@commander-js/extra-typings'
@@ -126,10 +126,12 @@ async function readForkOptions(
       outcome,
     })),
     // The fork begins with a decision for every call that waits for an approval.
-    approvals: (there ? pendingApprovals(there) : []).flatMap(({ toolCallId }): readonly ForkApproval[] => {
-      if (yes === true) return [{ toolCallId, by, approved: true }]
-      return deny === undefined ? [] : [{ toolCallId, by, approved: false, reason: deny }]
-    }),
+    approvals: (there ? listPendingApprovals(there) : []).flatMap(
+      ({ toolCallId }): readonly ForkApproval[] => {
+        if (yes === true) return [{ toolCallId, by, approved: true }]
+        return deny === undefined ? [] : [{ toolCallId, by, approved: false, reason: deny }]
+      },
+    ),
     ...omitUndefined({ input, reason }),
   }
   const active = agents.find(({ name }) => name === there?.agent)

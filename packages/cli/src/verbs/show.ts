@@ -1,6 +1,6 @@
 import type { Ledger, Message, RunId, RunState } from '@tallystick/core'
 import { isRunDriven, omitUndefined, toRunTimes } from '@tallystick/core/internal'
-import { evolve, transcript } from '@tallystick/core/machine'
+import { evolve, toTranscript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { type Command, Option } from '@commander-js/extra-typings'
@@ -64,7 +64,7 @@ export function declareShow(verb: Command, context: CommandContext): void {
           const parts = story.parts.filter((part) => turn === undefined || part.turn === turn)
           // The messages before the run, as its model was first shown them.
           const carried = story.parts.find(({ kind }) => kind === 'history')
-          const history = carried ? transcript(await foldTo(ledger, runId, carried.toSeq)) : []
+          const history = carried ? toTranscript(await foldTo(ledger, runId, carried.toSeq)) : []
           const view = { paint, state, history, whole: whole || turn !== undefined }
           await print(formatStory({ ...story, parts }, view))
         })
@@ -234,7 +234,7 @@ function toData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
 /** Returns the messages without the placeholders for calls that have no result yet. */
 function listRecordedMessages(state: RunState): readonly Message[] {
   const open = new Set(listOpenCalls(state).map(({ toolCallId }) => toolCallId))
-  return transcript(state).flatMap((message): readonly Message[] => {
+  return toTranscript(state).flatMap((message): readonly Message[] => {
     if (message.role !== 'tool') return [message]
     const results = message.results.filter(({ toolCallId }) => !open.has(toolCallId))
     return results.length === 0 ? [] : [{ ...message, results }]

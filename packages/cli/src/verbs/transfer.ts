@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
 import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
-import { evolve, type RunState, transcript } from '@tallystick/core/machine'
+import { evolve, type RunState, toTranscript } from '@tallystick/core/machine'
 import {
   ExportedHistories,
   exportEvents,
@@ -133,7 +133,7 @@ async function* readAgUiLines(ledger: Ledger, { runId }: ViewedRun): AsyncGenera
 async function* readMessageLines(ledger: Ledger, { runId }: ViewedRun): AsyncGenerator<string> {
   let state: RunState | undefined
   for await (const event of ledger.read(runId)) state = evolve(state, event)
-  if (state) yield JSON.stringify({ runId, messages: transcript(state) })
+  if (state) yield JSON.stringify({ runId, messages: toTranscript(state) })
 }
 
 /** Declares `import`. Every event is checked before it is written. Prints a line for each run. */

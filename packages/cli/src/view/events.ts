@@ -1,6 +1,6 @@
 import { type RunId, type RunState, type RuntimeEvent, joinText } from '@tallystick/core'
 import {
-  canonicalJson,
+  toCanonicalJson,
   deriveChildRunId,
   type EventOf,
   type EventType,
@@ -95,14 +95,14 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
     for (const { toolCallId, input, repairs } of calls) {
       if (input === undefined) continue
       const how = repairs ? `was repaired (${repairs.join('; ')})` : 'was changed by guardrails'
-      note(`the input of ${toolCallId} ${how}: ${canonicalJson(input)}`)
+      note(`the input of ${toolCallId} ${how}: ${toCanonicalJson(input)}`)
     }
   },
   approval_requested: ({ name, toolCallId, reason }, { note }) =>
     note(`${name} ${toolCallId} needs an approval${formatWhy(reason)}`),
   approval_decided: ({ approved, by, via, reason, input, toolCallId }, { note }) => {
     const how = via === undefined ? '' : ` (${via})`
-    const changed = input === undefined ? '' : `, to run with ${canonicalJson(input)}`
+    const changed = input === undefined ? '' : `, to run with ${toCanonicalJson(input)}`
     note(`${toolCallId} was ${approved ? 'approved' : 'denied'} by ${by}${how}${formatWhy(reason)}${changed}`)
   },
   tool_started: ({ attempt, child, name, toolCallId }, { note }) => {
@@ -201,13 +201,13 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
   tool_requests_collected: ({ calls }) =>
     calls.map(({ name, plan, input }) => {
-      const guarded = input === undefined ? '' : ` with ${canonicalJson(input)}, as guardrails made it`
+      const guarded = input === undefined ? '' : ` with ${toCanonicalJson(input)}, as guardrails made it`
       return `${name}: ${plan}${guarded}`
     }),
   approval_requested: ({ name }) => [name],
   approval_decided: ({ approved, by, via, input, reason }) => {
     const who = via === undefined ? by : `${by} via ${via}`
-    const ran = input === undefined ? [] : ['to run with', canonicalJson(input)]
+    const ran = input === undefined ? [] : ['to run with', toCanonicalJson(input)]
     return [approved ? 'approved' : 'denied', 'by', `${who}${formatWhy(reason)}`, ...ran]
   },
   tool_started: ({ name, attempt }) => [name, ...formatAttempt(attempt)],

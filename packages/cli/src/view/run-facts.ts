@@ -1,7 +1,7 @@
 import type { PendingApproval, RunId, RunState } from '@tallystick/core'
-import { type DeferredCall, toRunTimes, type Tally, todoLines } from '@tallystick/core/internal'
+import { type DeferredCall, toRunTimes, type Tally, formatTodo } from '@tallystick/core/internal'
 import {
-  canonicalJson,
+  toCanonicalJson,
   type InboxEntry,
   type RequestAddition,
   type RunLabels,
@@ -68,12 +68,12 @@ export function formatFacts(shown: ShownRun): string {
     ['tally', formatTally(toTally(outline))],
     ...outline.tools.map((tool, index) => [index === 0 ? 'calls' : '', formatOutline(tool)]),
     ...(outline.todo?.items.length
-      ? todoLines(outline.todo.items).map((line, index) => [index === 0 ? 'to do' : '', line])
+      ? formatTodo(outline.todo.items).map((line, index) => [index === 0 ? 'to do' : '', line])
       : []),
     ...(state.removedFrom === undefined
       ? []
       : [['content', `not all there, from event ${state.removedFrom} on; verify says why`]]),
-    ...waits.approvals.map((call) => formatWaiting(call, canonicalJson(call.input))),
+    ...waits.approvals.map((call) => formatWaiting(call, toCanonicalJson(call.input))),
     ...waits.deferred.map((call) => formatWaiting(call, `continues outside as ${call.externalId}`)),
     ...childRuns.map(({ runId, agent, ...view }) => ['child', `${runId} ${agent}, ${formatStatus(view)}`]),
     ...inbox.map(({ command }) => [
@@ -93,8 +93,8 @@ function formatLabels({ workflowName, traceId, groupId, tags, metadata }: RunLab
   const named = Object.entries({ workflow: workflowName, trace: traceId, group: groupId })
   return [
     ...named.flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value}`])),
-    ...(tags === undefined ? [] : [`tags ${canonicalJson(tags)}`]),
-    ...(metadata === undefined ? [] : [canonicalJson(metadata)]),
+    ...(tags === undefined ? [] : [`tags ${toCanonicalJson(tags)}`]),
+    ...(metadata === undefined ? [] : [toCanonicalJson(metadata)]),
   ].join(', ')
 }
 

@@ -2,7 +2,7 @@ import type { Message, RunState } from '@tallystick/core'
 import { type Call, openTurnCalls } from '@tallystick/core/machine'
 import {
   type AssistantPart,
-  canonicalJson,
+  toCanonicalJson,
   deriveChildRunId,
   type Json,
   type ProviderPart,
@@ -31,7 +31,7 @@ const maxInlineCharacters = 80
 
 /** Short inputs take one line. */
 export function formatInput(input: Json): string {
-  const line = canonicalJson(input)
+  const line = toCanonicalJson(input)
   return line.length <= maxInlineCharacters ? line : formatJson(input)
 }
 
@@ -50,15 +50,15 @@ export function formatResult(call: CallStory, paint: Paint, waits: string | unde
 
 function formatDecision({ requested, guarded, guardedSeq, decision, executed }: CallStory): string {
   if (guarded === undefined && decision === undefined) return ''
-  const rows: string[][] = [['asked for', canonicalJson(requested)]]
-  if (guarded) rows.push(['guarded', `${canonicalJson(guarded)}, event ${guardedSeq}`])
+  const rows: string[][] = [['asked for', toCanonicalJson(requested)]]
+  if (guarded) rows.push(['guarded', `${toCanonicalJson(guarded)}, event ${guardedSeq}`])
   if (decision) {
     const { approved, by, via, reason, seq } = decision
     const how = via === undefined ? '' : ` (${via})`
     const why = reason === undefined ? '' : `: ${reason}`
     rows.push([approved ? 'approved' : 'denied', `by ${by}${how}, event ${seq}${why}`])
   }
-  if (executed) rows.push(['ran with', canonicalJson(executed)])
+  if (executed) rows.push(['ran with', toCanonicalJson(executed)])
   return `${indent(formatTable(rows).trimEnd(), 4)}\n`
 }
 

@@ -4,15 +4,15 @@ import type { ResultPart, UserPart } from '../events/content.ts'
 import type { GivenLimits } from '../events/limits.ts'
 import type { ToolEffect } from '../events/model-request.ts'
 import {
-  inputReader,
+  createInputReader,
   type InputSchema,
-  inputVerdict,
+  judgeInput,
   type ReadInput,
   someInputSchema,
 } from '../tools/tool-schema.ts'
 import type { Tool } from '../tools/tool.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
+import { toCanonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import {
   requireAnswer,
   fields,
@@ -134,14 +134,14 @@ function toInputParts(
       `agentTool (${name}): task was given without input, the schema of its argument. Give both, or neither.`,
     )
   }
-  const reader = inputReader(`the tool ${name}`, schema)
+  const reader = createInputReader(`the tool ${name}`, schema)
   return {
     inputSchema: reader.jsonSchema,
-    check: (input) => inputVerdict(reader, input),
+    check: (input) => judgeInput(reader, input),
     toTask: async (input) => {
       const read = await reader.read(input)
       if ('error' in read) return { fault: read.error }
-      if (task === undefined) return { task: canonicalJson(input) }
+      if (task === undefined) return { task: toCanonicalJson(input) }
       return { task: requireAnswer(`task of agentTool (${name})`, () => task(read.output), aTask) }
     },
   }

@@ -28,7 +28,7 @@ import { type JsonObject, omitUndefined } from '../values/json.ts'
 import {
   anyFunction,
   anyText,
-  faultIn,
+  placeFault,
   fields,
   filledText,
   functionOr,
@@ -213,13 +213,13 @@ export const definedAgent: OptionCheck = valueThat('an agent made with defineAge
 
 /** A model that can be called, and named in a ledger. */
 export const calledModel: OptionCheck = (value) => {
-  const what = modelFault(value)
+  const what = findModelFault(value)
   return what === undefined ? undefined : { path: '', what }
 }
 
 const aModel = "such as anthropic('…') of @tallystick/providers/anthropic"
 
-function modelFault(value: unknown): string | undefined {
+function findModelFault(value: unknown): string | undefined {
   if (typeof value === 'string') return `is a text; give a model, ${aModel}`
   const { stream, provider, api, modelId, maxWebSearches, doStream } = Object(value) as Partial<Model> & {
     readonly doStream?: unknown
@@ -246,18 +246,18 @@ export const offeredTool: OptionCheck = (value) => {
     const foreign = typeof execute === 'function' ? ', with effect, input and execute' : ''
     return { path: '', what: `is not a tool; make it with defineTool of @tallystick/tools${foreign}` }
   }
-  const what = toolFault(value as Tool)
+  const what = findToolFault(value as Tool)
   if (what === undefined) return undefined
   return { path: typeof name === 'string' && name !== '' ? ` (${name})` : '', what }
 }
 
-function toolFault(tool: Tool): string | undefined {
+function findToolFault(tool: Tool): string | undefined {
   const { name, description, inputSchema, recovery } = tool
   if (typeof name !== 'string' || name === '') return 'has no name, so no model could ask for it'
   if (typeof description !== 'string') return "has no description; say when to use it, or give ''"
   if (jsonObject(inputSchema)) return 'has no input schema; give a JSON Schema of type object'
   for (const [field, schema] of Object.entries(toolFields)) {
-    const fault = faultIn(field, schema(tool[field as keyof typeof toolFields]))
+    const fault = placeFault(field, schema(tool[field as keyof typeof toolFields]))
     if (fault) return `cannot be used: its ${fault.path} ${fault.what}`
   }
   if (tool.retry !== undefined && wholeRetry(tool.retry))
@@ -341,7 +341,7 @@ export const someRecording: OptionCheck = fields<RecordingPolicy>({
 })
 
 /** Options as they are recorded, without those that are undefined; `undefined` if nothing is left. */
-export function unlessEmpty<T extends object>(
+export function omitIfEmpty<T extends object>(
   options: T | undefined,
 ): { readonly [Name in keyof T]: Exclude<T[Name], undefined> } | undefined {
   const given = omitUndefined({ ...options })

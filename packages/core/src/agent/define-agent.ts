@@ -1,20 +1,20 @@
 import {
   type AgentDefinition,
   type AgentPolicy,
-  digested,
+  withDigest,
   type PinnedModel,
   type ToolPolicy,
 } from '../events/agent-definition.ts'
-import { askedSchema } from '../events/answer-schema.ts'
+import { toAskedSchema } from '../events/answer-schema.ts'
 import type { ModelRef } from '../events/content.ts'
 import { defaultLimits } from '../events/limits.ts'
-import { recordedSettings } from '../events/model-settings-check.ts'
+import { toRecordedSettings } from '../events/model-settings-check.ts'
 import type { MaxWebSearches } from '../events/usage.ts'
 import { summaryInstructions } from '../machine/compaction.ts'
 import type { Model } from '../models/model.ts'
-import { recordedOutput } from '../models/output.ts'
-import { definedGuardrail } from '../tools/guardrails.ts'
-import { type OutputReader, schemaReader } from '../tools/tool-schema.ts'
+import { toRecordedOutput } from '../models/output.ts'
+import { toGuardrailDefinition } from '../tools/guardrails.ts'
+import { type OutputReader, createSchemaReader } from '../tools/tool-schema.ts'
 import type { Tool } from '../tools/tool.ts'
 import { deepFreezeOnce, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
 import { requireAnswer } from '../values/option.ts'
@@ -25,10 +25,10 @@ import {
   type HandoffTarget,
   requireAgentOptions,
   requireTools,
-  unlessEmpty,
+  omitIfEmpty,
 } from './agent.ts'
 import { handoff, handOffRule } from './handoff.ts'
-import { sourcedDefinitions } from './source-tools.ts'
+import { listSourcedDefinitions } from './source-tools.ts'
 
 /** The recorded policy of an agent: how its runs are driven. */
 function toPolicy(
@@ -51,13 +51,13 @@ function toPolicy(
   return {
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
     ...omitUndefined({
-      retry: unlessEmpty(retry),
-      timeouts: unlessEmpty(timeouts),
+      retry: omitIfEmpty(retry),
+      timeouts: omitIfEmpty(timeouts),
       compaction: compaction && {
         maxContextTokens: compaction.maxContextTokens,
         keepMessages: compaction.keepMessages,
       },
-      tools: some(
+      tools: omitEmpty(
         tools.map(({ name, effect, recovery, ...tool }): ToolPolicy => {
           const { timeoutMs, quietMs, serial, maxConcurrency, repeats, origin } = tool
           const own = { timeoutMs, quietMs, retry: tool.retry, maxResultChars: tool.maxResultChars, serial }
@@ -67,20 +67,23 @@ function toPolicy(
       ),
       maxResultChars,
       approval: approval ? (true as const) : undefined,
-      models: some(
+      models: omitEmpty(
         models.flatMap((each): readonly PinnedModel[] => {
-          const settings = adapterSettings(each)
+          const settings = readAdapterSettings(each)
           return Object.keys(settings).length > 0 ? [{ model: toModelRef(each), ...settings }] : []
         }),
       ),
-      recording: unlessEmpty(recording),
-      outputStream: recordedOutput(outputStream),
+      recording: omitIfEmpty(recording),
+      outputStream: toRecordedOutput(outputStream),
     }),
   }
 }
 
 /** The recorded settings of a model's adapter. */
-export function adapterSettings({ pinnedOptions = {}, additions = [] }: Model): Omit<PinnedModel, 'model'> {
+export function readAdapterSettings({
+  pinnedOptions = {},
+  additions = [],
+}: Model): Omit<PinnedModel, 'model'> {
   return {
     ...(Object.keys(pinnedOptions).length > 0 && { options: pinnedOptions }),
     ...(additions.length > 0 && { additions }),
@@ -120,21 +123,21 @@ function toDefinition(
     parallelToolCalls,
     ...omitUndefined({
       maxOutputTokens,
-      modelSettings: recordedSettings(options.modelSettings),
+      modelSettings: toRecordedSettings(options.modelSettings),
       maxWebSearches: readMaxSearches(options.model),
-      fallbacks: some(
+      fallbacks: omitEmpty(
         fallbacks.map((model) => ({
           model: toModelRef(model),
           ...omitUndefined({ maxWebSearches: readMaxSearches(model) }),
         })),
       ),
-      onRefusal: unlessEmpty(options.onRefusal),
-      guardrails: some(guardrails.map(definedGuardrail)),
+      onRefusal: omitIfEmpty(options.onRefusal),
+      guardrails: omitEmpty(guardrails.map(toGuardrailDefinition)),
       output: output && {
-        ...askedSchema(output.jsonSchema),
+        ...toAskedSchema(output.jsonSchema),
         maxRepairs: options.maxOutputRepairs ?? REPAIRS,
       },
-      handoffs: some(
+      handoffs: omitEmpty(
         handoffs.map(({ to, agent, tool }) => ({
           tool: tool.name,
           to,
@@ -148,10 +151,10 @@ function toDefinition(
       policy: toPolicy(options, summarizer),
     }),
   }
-  return deepFreezeOnce(digested(body))
+  return deepFreezeOnce(withDigest(body))
 }
 
-function some<T>(items: readonly T[]): readonly T[] | undefined {
+function omitEmpty<T>(items: readonly T[]): readonly T[] | undefined {
   return items.length > 0 ? items : undefined
 }
 
@@ -181,7 +184,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   const { tools = [], handoffs: named = [], parallelToolCalls = true, retry = {}, fallbacks = [] } = options
   const { guardrails = [], timeouts = {}, toolSource, maxResultChars, outputStream } = options
   const [listed, toolsInTurn] = typeof tools === 'function' ? [[], tools] : [tools]
-  const output = options.output && schemaReader<unknown>(`output of agent ${name}`, options.output)
+  const output = options.output && createSchemaReader<unknown>(`output of agent ${name}`, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
   let made: Pick<Agent<unknown>, 'handoffs' | 'tools' | 'definition'> | undefined
@@ -219,7 +222,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
         },
       }),
       ...(toolSource && {
-        sourcedTools: (state) => sourcedDefinitions({ name, tools: later().tools, toolSource }, state),
+        sourcedTools: (state) => listSourcedDefinitions({ name, tools: later().tools, toolSource }, state),
       }),
       handOff: handOffRule(
         () => later().handoffs,

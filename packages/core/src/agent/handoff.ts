@@ -2,13 +2,13 @@ import { of } from 'rxjs'
 import type { AgentDefinition } from '../events/agent-definition.ts'
 import type { Message } from '../events/content.ts'
 import type { Handoff } from '../events/event.ts'
-import { textContent } from '../machine/calls.ts'
-import { asPlainText } from '../machine/history.ts'
+import { toTextContent } from '../machine/calls.ts'
+import { formatPlainText } from '../machine/history.ts'
 import type { Rules } from '../machine/rules.ts'
 import {
-  inputReader,
+  createInputReader,
   type InputSchema,
-  inputVerdict,
+  judgeInput,
   type OutputReader,
   someInputSchema,
   type WrittenInput,
@@ -52,7 +52,7 @@ export function foldHistory(
   given: FoldHistoryOptions = {},
 ): (messages: readonly Message[]) => readonly Message[] {
   requireOptions('foldHistory', foldOptions, given)
-  const { heading = 'What was said and done before you took over:', render = asPlainText } = given
+  const { heading = 'What was said and done before you took over:', render = formatPlainText } = given
   return (messages) => {
     if (messages.length === 0) return messages
     const rendered = requireAnswer('render of foldHistory', () => render(messages), anyText)
@@ -117,8 +117,13 @@ export function handoff<Context, const Schema extends InputSchema>(
   const filter = fold === false ? options.filter : foldHistory(fold === true ? {} : fold)
   const about =
     description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
-  const reader = input && inputReader(`the handoff to ${agent.name}`, input)
-  const tool = handoffTool(options.toolName ?? toToolName(agent.name), about, { to: agent.name }, reader)
+  const reader = input && createInputReader(`the handoff to ${agent.name}`, input)
+  const tool = createHandoffTool(
+    options.toolName ?? toToolName(agent.name),
+    about,
+    { to: agent.name },
+    reader,
+  )
   return { to: agent.name, agent, tool, ...omitUndefined({ filter: filter as HandoffTarget['filter'] }) }
 }
 
@@ -137,7 +142,7 @@ export function handBack(
 ): HandoffTarget {
   requireOptions('handBack', filledText, to, 'the name of the agent that continues')
   requireOptions('handBack', handBackOptions, options)
-  const tool = handoffTool(options.toolName ?? toToolName(to), options.description, { to, back: true })
+  const tool = createHandoffTool(options.toolName ?? toToolName(to), options.description, { to, back: true })
   return { to, tool }
 }
 
@@ -171,7 +176,7 @@ function toToolName(name: string): string {
   return `transfer_to_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`
 }
 
-function handoffTool(
+function createHandoffTool(
   name: string,
   description: string,
   handedTo: Handoff,
@@ -191,7 +196,7 @@ function handoffTool(
       properties: { reason: { type: 'string', description: 'Why you hand over, in one sentence.' } },
       additionalProperties: false,
     },
-    check: (input) => (reader ? inputVerdict(reader, input) : { kind: 'run' }),
-    run: () => of({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
+    check: (input) => (reader ? judgeInput(reader, input) : { kind: 'run' }),
+    run: () => of({ type: 'tool_ended', outcome: 'success', content: toTextContent('success', text) }),
   }
 }

@@ -1,9 +1,9 @@
 import { type AgentDefinition, type RunLabels, withInstructions } from '../events/agent-definition.ts'
 import { message as messageSchema } from '../events/content.ts'
 import type { ParentRef } from '../events/event-parts.ts'
-import { mergedSettings } from '../events/model-request.ts'
+import { mergeSettings } from '../events/model-request.ts'
 import { someSettings } from '../events/model-settings-check.ts'
-import { historyDigest, readMessages } from '../machine/history.ts'
+import { computeHistoryDigest, readMessages } from '../machine/history.ts'
 import type { Rules, TurnChange, TurnRequest } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import { computeDigest } from '../values/digest.ts'
@@ -26,15 +26,15 @@ import { formatError } from '../values/text.ts'
 import type { Agent, PrepareTurn } from './agent.ts'
 
 /** Two preparations of a turn, one after the other: the second sees the request that the first makes. */
-export function preparedInTurn(
+export function joinPreparations(
   first: PrepareTurn | undefined,
   second: PrepareTurn | undefined,
 ): PrepareTurn | undefined {
   if (first === undefined || second === undefined) return first ?? second
   const both: PrepareTurn = (turn, context) => {
     const then = (change: TurnChange | undefined): ReturnType<PrepareTurn> => {
-      const more = second({ ...turn, request: requestWith(turn.request, change) }, context)
-      return isThenable(more) ? more.then((each) => joined(change, each)) : joined(change, more)
+      const more = second({ ...turn, request: applyChange(turn.request, change) }, context)
+      return isThenable(more) ? more.then((each) => joinChanges(change, each)) : joinChanges(change, more)
     }
     const change = first(turn, context)
     return isThenable(change) ? change.then(then) : then(change)
@@ -43,21 +43,21 @@ export function preparedInTurn(
   return isAsync(first) || isAsync(second) ? async (turn, context) => await both(turn, context) : both
 }
 
-function requestWith(request: TurnRequest, change: TurnChange | undefined): TurnRequest {
+function applyChange(request: TurnRequest, change: TurnChange | undefined): TurnRequest {
   if (change == null) return request
   const { tools, modelSettings, ...others } = change
   const names = tools?.map((tool) => (typeof tool === 'string' ? tool : tool.name))
   return {
     ...request,
     ...omitUndefined(others),
-    ...omitUndefined({ modelSettings: mergedSettings(request.modelSettings, modelSettings) }),
+    ...omitUndefined({ modelSettings: mergeSettings(request.modelSettings, modelSettings) }),
     tools: names ? request.tools.filter(({ name }) => names.includes(name)) : request.tools,
   }
 }
 
-function joined(first: TurnChange | undefined, second: TurnChange | undefined): TurnChange | undefined {
+function joinChanges(first: TurnChange | undefined, second: TurnChange | undefined): TurnChange | undefined {
   if (first == null || second == null) return second ?? first
-  const modelSettings = mergedSettings(first.modelSettings, second.modelSettings)
+  const modelSettings = mergeSettings(first.modelSettings, second.modelSettings)
   return { ...first, ...omitUndefined({ ...second }), ...omitUndefined({ modelSettings }) }
 }
 
@@ -111,7 +111,7 @@ export class TurnPreparation {
         // The runtime's own checks say already what to change.
         throw error instanceof ConfigurationError
           ? error
-          : failure(turn, `failed: ${formatError(error)}`, error)
+          : createTurnError(turn, `failed: ${formatError(error)}`, error)
       }
       if (!isThenable(answer)) return answer
       this.#await(key, turn, answer)
@@ -137,7 +137,8 @@ export class TurnPreparation {
       this.#stopTimer?.()
       this.#wake()
     }
-    const fail = (what: string, cause?: unknown): void => settle({ error: failure(turn, what, cause) })
+    const fail = (what: string, cause?: unknown): void =>
+      settle({ error: createTurnError(turn, what, cause) })
     const { prepareMs = PREPARE_MS } = turn.agent.timeouts
     this.#stopTimer = this.#clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
     answer.then(
@@ -147,7 +148,7 @@ export class TurnPreparation {
   }
 }
 
-function failure({ agent }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
+function createTurnError({ agent }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(`prepareTurn of the agent ${agent.name} ${what}. No model was called.`, {
     cause,
   })
@@ -157,7 +158,12 @@ function failure({ agent }: AskedTurn, what: string, cause?: unknown): Configura
 function toKey({ agent, state, request }: AskedTurn): string {
   const { turn, history, definition } = state
   const { messages: _counted, ...rest } = request
-  const place = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
+  const place = {
+    agent: agent.name,
+    turn,
+    definition: definition.digest,
+    history: computeHistoryDigest(history),
+  }
   return computeDigest({ ...place, request: rest })
 }
 
@@ -170,7 +176,7 @@ export type ContextOption<Context> = undefined extends Context
   : { readonly context: Context }
 
 /** Returns the definition of an agent in a run with this context, with the run's instructions. */
-export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefinition {
+export function toDefinitionIn(agent: Agent<unknown>, context: unknown): AgentDefinition {
   const { name, instructions, definition } = agent
   if (typeof instructions === 'string') return definition
   const text = requireAnswer(`instructions of the agent ${name}`, () => instructions(context), anyText)
@@ -178,7 +184,7 @@ export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefi
 }
 
 /** Returns the definition of an agent's code now, with the instructions that the run has recorded. */
-export function definitionNow(agent: Agent<unknown>, recorded: AgentDefinition): AgentDefinition {
+export function updateDefinition(agent: Agent<unknown>, recorded: AgentDefinition): AgentDefinition {
   const { instructions, definition } = agent
   return typeof instructions === 'string' ? definition : withInstructions(definition, recorded.instructions)
 }
@@ -200,7 +206,7 @@ export type Preparing = (
 export function bindRules(agent: Agent<unknown>, context: unknown, preparing: Preparing): Rules {
   const { rules, handoffs } = agent
   const { stopWhen, handOff, prepareTurn: own, ...others } = rules
-  const prepareTurn = preparedInTurn(instructionsInTurn(agent), own)
+  const prepareTurn = joinPreparations(prepareInstructions(agent), own)
   // Those of most agents are the same in every run.
   if (stopWhen === undefined && prepareTurn === undefined && handoffs.length === 0) return rules as Rules
   return {
@@ -227,12 +233,12 @@ export function bindRules(agent: Agent<unknown>, context: unknown, preparing: Pr
     const taking = handOff(tool, messages)
     const next = handoffs.find((target) => target.tool.name === tool)?.agent
     if (taking === undefined || next === undefined) return taking
-    return { ...taking, definition: definitionIn({ ...next, definition: taking.definition }, context) }
+    return { ...taking, definition: toDefinitionIn({ ...next, definition: taking.definition }, context) }
   }
 }
 
 /** Instructions that name the state are made for each turn. */
-function instructionsInTurn({ name, instructions }: Agent<unknown>): PrepareTurn | undefined {
+function prepareInstructions({ name, instructions }: Agent<unknown>): PrepareTurn | undefined {
   if (typeof instructions === 'string' || instructions.length < 2) return undefined
   return ({ request, ...state }, context) => {
     const subject = `instructions of the agent ${name} for turn ${state.turn + 1}`
@@ -275,7 +281,7 @@ export class ContextOfRecord {
 }
 
 /** Picks the recorded facts of a run that its context may be made of. */
-export function recordedRun({
+export function toRecordedRun({
   runId,
   agent,
   sessionId,

@@ -1,11 +1,21 @@
-import { type AgentDefinition, digested } from '../events/agent-definition.ts'
-import { type Message, type ModelRef, sameModel } from '../events/content.ts'
+import { type AgentDefinition, withDigest } from '../events/agent-definition.ts'
+import { type Message, type ModelRef, isSameModel } from '../events/content.ts'
 import type { Price } from '../events/usage.ts'
 import type { Model } from '../models/model.ts'
-import { type OutputStreamOptions, outputUnder, recordedOutput, someOutputStream } from '../models/output.ts'
-import { checkedPrice, type Prices } from '../models/prices.ts'
-import { type ApprovalPolicy, everyPolicy } from '../tools/check-calls.ts'
-import { definedGuardrail, guardrail, type Guardrail, requireGuardrailNames } from '../tools/guardrails.ts'
+import {
+  type OutputStreamOptions,
+  joinOutputs,
+  toRecordedOutput,
+  someOutputStream,
+} from '../models/output.ts'
+import { findCheckedPrice, type Prices } from '../models/prices.ts'
+import { type ApprovalPolicy, combinePolicies } from '../tools/check-calls.ts'
+import {
+  toGuardrailDefinition,
+  guardrail,
+  type Guardrail,
+  requireGuardrailNames,
+} from '../tools/guardrails.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { deepFreezeOnce, omitUndefined } from '../values/json.ts'
 import {
@@ -20,7 +30,7 @@ import {
 import { isAgentTool } from './agent-tool.ts'
 import { type Agent, definedAgent, type PrepareTurn } from './agent.ts'
 import { handOffRule } from './handoff.ts'
-import { preparedInTurn } from './prepare-turn.ts'
+import { joinPreparations } from './prepare-turn.ts'
 
 /** Options of a runtime that apply to every agent that it drives, beside the agent's own. */
 export interface RuntimeRules {
@@ -52,14 +62,14 @@ export const someRules: OptionChecks<RuntimeRules> = {
  * An agent with the rules of a runtime, as that runtime drives it: for a replay, too. `definitionOf` returns the definition of
  * an agent that it hands over to.
  */
-function underRules<Output>(
+function applyRules<Output>(
   agent: Agent<Output>,
   rules: RuntimeRules,
   definitionOf: (agent: Agent<unknown>) => AgentDefinition,
 ): Agent<Output> {
   const { approval, guardrails = [], handoffFilter: filter } = rules
-  const outputStream = outputUnder(agent.outputStream, rules.outputStream)
-  const prepareTurn = preparedInTurn(agent.rules.prepareTurn, rules.prepareTurn)
+  const outputStream = joinOutputs(agent.outputStream, rules.outputStream)
+  const prepareTurn = joinPreparations(agent.rules.prepareTurn, rules.prepareTurn)
   const all = [...guardrails, ...agent.guardrails]
   requireGuardrailNames(agent.name, all)
   const handoffs = agent.handoffs.map((target) =>
@@ -67,15 +77,15 @@ function underRules<Output>(
   )
   let { definition } = agent
   if (guardrails.length > 0) {
-    const recorded = [...guardrails.map(definedGuardrail), ...(definition.guardrails ?? [])]
-    definition = digested({ ...definition, guardrails: recorded })
+    const recorded = [...guardrails.map(toGuardrailDefinition), ...(definition.guardrails ?? [])]
+    definition = withDigest({ ...definition, guardrails: recorded })
   }
-  const output = rules.outputStream && recordedOutput(outputStream)
+  const output = rules.outputStream && toRecordedOutput(outputStream)
   if (output && definition.policy)
-    definition = digested({ ...definition, policy: { ...definition.policy, outputStream: output } })
+    definition = withDigest({ ...definition, policy: { ...definition.policy, outputStream: output } })
   return {
     ...agent,
-    ...omitUndefined({ approval: everyPolicy(approval, agent.approval), outputStream }),
+    ...omitUndefined({ approval: combinePolicies(approval, agent.approval), outputStream }),
     guardrails: all,
     definition,
     handoffs,
@@ -132,11 +142,11 @@ export interface AgentRegistry {
 }
 
 /** A runtime's agents; none at first. */
-export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): AgentRegistry {
+export function createAgentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): AgentRegistry {
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
   const priced = (agent: Agent<unknown>): Agent<unknown> => {
-    const own = underRules(agent, runtimeRules, (next) => register(next).definition)
+    const own = applyRules(agent, runtimeRules, (next) => register(next).definition)
     return { ...own, definition: withPrices(own.definition, prices) }
   }
   const register = (agent: Agent<unknown>): Agent<unknown> => {
@@ -156,7 +166,7 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
     known.set(name, own)
     sources.set(name, agent)
     // Known before the others are looked at: agents may name each other in a circle.
-    for (const next of neighbours(agent)) register(next)
+    for (const next of listNeighbours(agent)) register(next)
     return own
   }
   return {
@@ -164,7 +174,7 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
     priced,
     find: (name) => known.get(name),
     all: () => [...known.values()],
-    findPrice: (model) => checkedPrice(prices, model),
+    findPrice: (model) => findCheckedPrice(prices, model),
   }
 }
 
@@ -173,12 +183,12 @@ export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRul
   requireOptions('withRuntimeRules', definedAgent, agent, 'the agent')
   requireOptions('withRuntimeRules', anyObject, rules, 'the second argument')
   const toDefinition = (next: Agent<unknown>): AgentDefinition =>
-    underRules(next, rules, toDefinition).definition
-  return underRules(agent, rules, toDefinition)
+    applyRules(next, rules, toDefinition).definition
+  return applyRules(agent, rules, toDefinition)
 }
 
 /** The agents that a run of this one may reach: by handoffs, and as tools. */
-function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
+function listNeighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
   return [
     ...handoffs.flatMap(({ agent }) => (agent ? [agent] : [])),
     ...tools.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : [])),
@@ -186,18 +196,18 @@ function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown
 }
 
 /** An agent, and all that may come to work in its runs. */
-export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[] {
-  return agentsFrom(agent, neighbours)
+export function listReachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  return collectAgents(agent, listNeighbours)
 }
 
 /** An agent, and all that may take the conversation over in its run: without those that have runs of their own. */
-export function agentsInRun(agent: Agent<unknown>): readonly Agent<unknown>[] {
-  return agentsFrom(agent, ({ handoffs }) =>
+export function listAgentsInRun(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  return collectAgents(agent, ({ handoffs }) =>
     handoffs.flatMap((target) => (target.agent ? [target.agent] : [])),
   )
 }
 
-function agentsFrom(
+function collectAgents(
   agent: Agent<unknown>,
   listNext: (agent: Agent<unknown>) => readonly Agent<unknown>[],
 ): readonly Agent<unknown>[] {
@@ -214,7 +224,7 @@ function agentsFrom(
 /** Each run of the agent records it: it is copied and frozen once. */
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
   const findPrice = (model: ModelRef): { price?: Price } =>
-    omitUndefined({ price: checkedPrice(prices, model) })
+    omitUndefined({ price: findCheckedPrice(prices, model) })
   const { fallbacks, summarizer } = definition
   return deepFreezeOnce({
     ...definition,
@@ -236,12 +246,12 @@ export class KnownModels {
 
   /** Makes a model known; of several with one name, the last. */
   add(model: Model): void {
-    this.#given = [...this.#given.filter((known) => !sameModel(known, model)), model]
+    this.#given = [...this.#given.filter((known) => !isSameModel(known, model)), model]
   }
 
   /** A model that was given, or one of an agent. */
   find(ref: ModelRef): Model | undefined {
-    const isIt = (model: Model | undefined): boolean => model !== undefined && sameModel(model, ref)
+    const isIt = (model: Model | undefined): boolean => model !== undefined && isSameModel(model, ref)
     const given = this.#given.find(isIt)
     if (given) return given
     const agents = this.#agents.all()

@@ -3,7 +3,7 @@ import { readMessages } from '../machine/history.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import type { Tool, ToolSource } from '../tools/tool.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { canonicalJson, type JsonObject } from '../values/json.ts'
+import { toCanonicalJson, type JsonObject } from '../values/json.ts'
 import { requireAnswer, anyText, listOf, valueThat } from '../values/option.ts'
 import { type Agent, offeredTool, requireTools } from './agent.ts'
 
@@ -14,7 +14,7 @@ interface WithTools {
 }
 
 /** The tools of an agent's source now that can be offered: whole, and under a name that no other tool of the agent has. */
-function sourcedTools({ name: agent, tools, toolSource }: WithTools): readonly Tool[] {
+function listOfferableTools({ name: agent, tools, toolSource }: WithTools): readonly Tool[] {
   if (toolSource === undefined) return []
   const names = new Set(tools.map(({ name }) => name))
   const now = requireAnswer(`tools of the toolSource of the agent ${agent}`, () => toolSource.tools, aList)
@@ -30,11 +30,11 @@ function sourcedTools({ name: agent, tools, toolSource }: WithTools): readonly T
 const aList = valueThat('a list, as in [ … ]', Array.isArray)
 
 /** Those that the next turn is offered, as models are shown them. */
-export function sourcedDefinitions(
+export function listSourcedDefinitions(
   agent: WithTools,
   { history, sourced }: Pick<RunState, 'history' | 'sourced'>,
 ): readonly ToolDefinition[] {
-  const tools = sourcedTools(agent)
+  const tools = listOfferableTools(agent)
   const { toolSource } = agent
   const turn = {
     messages: () => readMessages(history),
@@ -53,17 +53,17 @@ export function sourcedDefinitions(
  * The tool of a call that was checked: of the agent or of its source. A tool of the source counts as gone where it is
  * another one than the model was offered, or has another effect than was checked: no check has allowed that one to run.
  */
-export function checkedTool(
+export function findCheckedTool(
   agent: WithTools,
   { name, effect }: Pick<Call, 'name' | 'effect'>,
   { sourced }: Pick<RunState, 'sourced'>,
 ): Tool | undefined {
   const own = agent.tools.find((tool) => tool.name === name)
   if (own) return own
-  const tool = sourcedTools(agent).find((each) => each.name === name)
+  const tool = listOfferableTools(agent).find((each) => each.name === name)
   const offered = sourced?.tools.find((each) => each.name === name)
   if (tool === undefined || offered === undefined || tool.effect !== effect) return undefined
-  return canonicalJson(pickShown(tool)) === canonicalJson(pickShown(offered)) ? tool : undefined
+  return toCanonicalJson(pickShown(tool)) === toCanonicalJson(pickShown(offered)) ? tool : undefined
 }
 
 function pickShown({ name, description, inputSchema }: ToolDefinition): JsonObject {
@@ -71,14 +71,14 @@ function pickShown({ name, description, inputSchema }: ToolDefinition): JsonObje
 }
 
 /** The tool of an agent with this name, of its own or of its source. */
-export function toolNamed(agent: WithTools, name: string): Tool | undefined {
+export function findTool(agent: WithTools, name: string): Tool | undefined {
   const isNamed = (tool: Tool): boolean => tool.name === name
-  return agent.tools.find(isNamed) ?? sourcedTools(agent).find(isNamed)
+  return agent.tools.find(isNamed) ?? listOfferableTools(agent).find(isNamed)
 }
 
 /** All tools of an agent, those of its source included. */
-export function toolsNow(agent: WithTools): readonly Tool[] {
-  return [...agent.tools, ...sourcedTools(agent)]
+export function listAllTools(agent: WithTools): readonly Tool[] {
+  return [...agent.tools, ...listOfferableTools(agent)]
 }
 
 /**

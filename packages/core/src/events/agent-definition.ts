@@ -1,7 +1,7 @@
-import { type ModelRef, modelRef, type ProviderState, sameModel } from './content.ts'
+import { type ModelRef, modelRef, type ProviderState, isSameModel } from './content.ts'
 import { type MaxWebSearches, maxWebSearches, type Price, price } from './usage.ts'
 import { type GuardedThing, guardedThings } from './event-parts.ts'
-import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
+import { toCanonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import {
   type ModelSettings,
   modelSettings,
@@ -338,7 +338,7 @@ export const recordingParts = [
 export type RecordingPart = (typeof recordingParts)[number]
 
 /** A definition under the digest of what it says. What models cost is not part of the digest. */
-export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefinition {
+export function withDigest(definition: Omit<AgentDefinition, 'digest'>): AgentDefinition {
   const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = definition as AgentDefinition
   const body = {
     ...rest,
@@ -357,37 +357,38 @@ function withoutPrice<T extends { readonly price?: unknown }>({
 
 /** A definition with other instructions; the same one if they are as they were. */
 export function withInstructions(definition: AgentDefinition, instructions: string): AgentDefinition {
-  return definition.instructions === instructions ? definition : digested({ ...definition, instructions })
+  return definition.instructions === instructions ? definition : withDigest({ ...definition, instructions })
 }
 
 /**
  * The definition of an agent in a run that was given a model: that model in place of the agent's own, which takes over no
  * more where it was a fallback as well. The same definition where nothing changes.
  */
-export function definitionInRun(definition: AgentDefinition, given: GivenModel | undefined): AgentDefinition {
+export function applyGivenModel(definition: AgentDefinition, given: GivenModel | undefined): AgentDefinition {
   if (given === undefined) return definition
   const { price: _price, maxWebSearches: _searches, fallbacks = [], policy, ...rest } = definition
-  const others = fallbacks.filter(({ model }) => !sameModel(model, given.model))
+  const others = fallbacks.filter(({ model }) => !isSameModel(model, given.model))
   const { fallbacks: _fallbacks, ...withoutFallbacks } = rest as AgentDefinition
-  const changed = digested({
+  const changed = withDigest({
     ...withoutFallbacks,
     model: given.model,
     ...omitUndefined({ price: given.price, maxWebSearches: given.maxWebSearches || undefined }),
     ...(others.length > 0 && { fallbacks: others }),
-    ...(policy && { policy: policyInRun(policy, definition, given) }),
+    ...(policy && { policy: pickPolicy(policy, definition, given) }),
   })
   return isEqual(changed, definition) ? definition : changed
 }
 
 /** The settings of the adapters whose models are still called. */
-function policyInRun(
+function pickPolicy(
   { models = [], ...policy }: AgentPolicy,
   { model, fallbacks = [], summarizer }: AgentDefinition,
   given: GivenModel,
 ): AgentPolicy {
   const kept = [...fallbacks.map((fallback) => fallback.model), ...(summarizer ? [summarizer.model] : [])]
   const isCalled = (ref: ModelRef): boolean =>
-    !sameModel(ref, given.model) && (!sameModel(ref, model) || kept.some((other) => sameModel(other, ref)))
+    !isSameModel(ref, given.model) &&
+    (!isSameModel(ref, model) || kept.some((other) => isSameModel(other, ref)))
   const pinned = [
     ...((given.options ?? given.additions)
       ? [{ model: given.model, ...omitUndefined({ options: given.options, additions: given.additions }) }]
@@ -399,7 +400,7 @@ function policyInRun(
 
 function isEqual(one: AgentDefinition, other: AgentDefinition): boolean {
   const [{ digest: _one, ...oneBody }, { digest: _other, ...otherBody }] = [one, other]
-  return canonicalJson(oneBody) === canonicalJson(otherBody)
+  return toCanonicalJson(oneBody) === toCanonicalJson(otherBody)
 }
 
 /** Labels that an application gives a run, for traces, lists and exports. Models do not see them. */

@@ -11,7 +11,7 @@ export function acceptsNull(schema: Json | undefined, root: JsonObject): boolean
 
 /** `seen` holds the schemas that have been looked at: a choice that leads back to one of them adds nothing. */
 function isNullIn(schema: Json | undefined, root: JsonObject, seen: Set<JsonObject>): boolean {
-  const node = isJsonObject(schema) && '$ref' in schema ? resolved(schema, root) : schema
+  const node = isJsonObject(schema) && '$ref' in schema ? resolveSchema(schema, root) : schema
   if (!isJsonObject(node)) return node !== false
   if (seen.has(node)) return false
   seen.add(node)
@@ -28,19 +28,19 @@ function isNullIn(schema: Json | undefined, root: JsonObject, seen: Set<JsonObje
  * Vendors that demand every property of an object let a model say so that it left one out.
  */
 export function withoutAddedNulls<Value extends Json>(schema: JsonObject, value: Value): Value {
-  return stripped(schema, schema, value) as Value
+  return stripNulls(schema, schema, value) as Value
 }
 
-function stripped(schema: Json | undefined, root: JsonObject, value: Json): Json {
-  const node = resolved(schema, root)
+function stripNulls(schema: Json | undefined, root: JsonObject, value: Json): Json {
+  const node = resolveSchema(schema, root)
   if (node === undefined || typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item: Json) => stripped(node['items'], root, item))
+  if (Array.isArray(value)) return value.map((item: Json) => stripNulls(node['items'], root, item))
   const properties = isJsonObject(node['properties']) ? node['properties'] : {}
   const required = [node['required']].flat()
   const entries = Object.entries(value as JsonObject).flatMap(([name, field]): [string, Json][] => {
     const inner = getOwn(properties, name)
     const added = field === null && !required.includes(name) && !acceptsNull(inner, root)
-    return added ? [] : [[name, stripped(inner, root, field)]]
+    return added ? [] : [[name, stripNulls(inner, root, field)]]
   })
   return Object.fromEntries(entries)
 }
@@ -49,14 +49,14 @@ function stripped(schema: Json | undefined, root: JsonObject, value: Json): Json
 const maxSteps = 20
 
 /** The schema that a reference, a single `allOf`, or the one choice beside `null` stands for. */
-function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonObject | undefined {
+function resolveSchema(schema: Json | undefined, root: JsonObject, steps = 0): JsonObject | undefined {
   if (!isJsonObject(schema) || steps > maxSteps) return undefined
   const reference = schema['$ref']
-  if (typeof reference === 'string') return resolved(findReferred(reference, root), root, steps + 1)
+  if (typeof reference === 'string') return resolveSchema(findReferred(reference, root), root, steps + 1)
   const choices = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf']
   if (!Array.isArray(choices)) return schema
   const inner = choices.filter((choice: Json) => !acceptsOnlyNull(choice))
-  return inner.length === 1 ? resolved(inner[0], root, steps) : schema
+  return inner.length === 1 ? resolveSchema(inner[0], root, steps) : schema
 }
 
 /** The schema that a reference within `root` leads to, such as `#/$defs/a~1b`; `undefined` if there is none. */
@@ -103,22 +103,22 @@ type AskedSchema = Pick<OutputDefinition, 'schema' | 'wrapped'>
  * The schema that models are asked for. Vendors hold a model to objects only: an answer of any other kind (a list, a
  * choice of objects, a text) is asked for as the one field of an object.
  */
-export function askedSchema(schema: JsonObject): AskedSchema {
+export function toAskedSchema(schema: JsonObject): AskedSchema {
   if (isPlainObject(schema)) return { schema }
   const { $defs, definitions, ...own } = schema
-  const inner = movedReferences(own, schema)
-  const defs = movedReferences({ ...($defs && { $defs }), ...(definitions && { definitions }) }, schema)
+  const inner = moveReferences(own, schema)
+  const defs = moveReferences({ ...($defs && { $defs }), ...(definitions && { definitions }) }, schema)
   const isReferred = canReach(schema)
   return {
     wrapped: true,
     schema: {
       type: 'object',
-      properties: { [FIELD]: isReferred ? { $ref: `#/$defs/${rootName(schema)}` } : inner },
+      properties: { [FIELD]: isReferred ? { $ref: `#/$defs/${nameRoot(schema)}` } : inner },
       required: [FIELD],
       additionalProperties: false,
       ...defs,
       ...(isReferred && {
-        $defs: { ...(defs['$defs'] as JsonObject | undefined), [rootName(schema)]: inner },
+        $defs: { ...(defs['$defs'] as JsonObject | undefined), [nameRoot(schema)]: inner },
       }),
     },
   }
@@ -134,38 +134,38 @@ function isPlainObject(schema: JsonObject): boolean {
 
 /** Returns whether anything in a schema refers to its root, or to a place in it that is not a definition. */
 function canReach(schema: JsonObject): boolean {
-  return referencesIn(schema).some((reference) => movedReference(reference, schema) !== reference)
+  return listReferences(schema).some((reference) => moveReference(reference, schema) !== reference)
 }
 
-function referencesIn(value: Json): readonly string[] {
+function listReferences(value: Json): readonly string[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, inner]) =>
-    key === '$ref' && typeof inner === 'string' ? [inner] : referencesIn(inner),
+    key === '$ref' && typeof inner === 'string' ? [inner] : listReferences(inner),
   )
 }
 
 /** A schema whose references lead to where the root has moved. */
-function movedReferences(value: JsonObject, root: JsonObject): JsonObject {
+function moveReferences(value: JsonObject, root: JsonObject): JsonObject {
   const moved = (inner: Json): Json => {
     if (Array.isArray(inner)) return inner.map(moved)
-    return typeof inner === 'object' && inner !== null ? movedReferences(inner as JsonObject, root) : inner
+    return typeof inner === 'object' && inner !== null ? moveReferences(inner as JsonObject, root) : inner
   }
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === '$ref' && typeof inner === 'string' ? movedReference(inner, root) : moved(inner),
+      key === '$ref' && typeof inner === 'string' ? moveReference(inner, root) : moved(inner),
     ]),
   )
 }
 
-function movedReference(reference: string, root: JsonObject): string {
+function moveReference(reference: string, root: JsonObject): string {
   if (reference !== '#' && !reference.startsWith('#/')) return reference
   if (/^#\/(\$defs|definitions)\//.test(reference)) return reference
-  return `#/$defs/${rootName(root)}${reference.slice(1)}`
+  return `#/$defs/${nameRoot(root)}${reference.slice(1)}`
 }
 
 /** A name for the root among the definitions, which none of them has. */
-function rootName({ $defs }: JsonObject): string {
+function nameRoot({ $defs }: JsonObject): string {
   const taken = new Set(Object.keys(($defs as JsonObject | undefined) ?? {}))
   let name = FIELD
   while (taken.has(name)) name += '_'
@@ -176,7 +176,7 @@ function rootName({ $defs }: JsonObject): string {
  * Returns the possible answers in the JSON of a reply, the likeliest first: the value unwrapped, or as it is if the model
  * left the wrapping object out. Nulls that stand for absent fields are removed.
  */
-export function answersIn({ schema, wrapped }: AskedSchema, value: Json): readonly Json[] {
+export function readAnswers({ schema, wrapped }: AskedSchema, value: Json): readonly Json[] {
   if (!wrapped) return [withoutAddedNulls(schema, value)]
   const bare = withoutAddedNulls(schema, { [FIELD]: value })[FIELD]
   if (!isWrapping(value)) return [bare]

@@ -133,7 +133,7 @@ export interface ModelRef {
 }
 
 /** Returns whether two references mean the same model of the same provider and API. */
-export function sameModel(a: ModelRef, b: ModelRef): boolean {
+export function isSameModel(a: ModelRef, b: ModelRef): boolean {
   return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
 }
 
@@ -376,12 +376,12 @@ export interface TodoItem {
 
 /** The list that a result of `todo_list` holds; `undefined` for any other content. */
 export function readTodoItems(content: readonly ResultPart[]): readonly TodoItem[] | undefined {
-  const { items } = Object(parsed(joinText(content))) as { readonly items?: unknown }
+  const { items } = Object(parseOrUndefined(joinText(content))) as { readonly items?: unknown }
   return Array.isArray(items) && items.every(isItem) ? items : undefined
 }
 
 /** A list as lines: how much is done, then each item. */
-export function todoLines(items: readonly TodoItem[]): readonly [string, ...string[]] {
+export function formatTodo(items: readonly TodoItem[]): readonly [string, ...string[]] {
   const done = items.filter(({ state }) => state === 'done').length
   return [`${done} of ${items.length} done`, ...items.map(({ text, state }) => `${marks[state]} ${text}`)]
 }
@@ -393,7 +393,7 @@ function isItem(item: unknown): item is TodoItem {
   return typeof text === 'string' && todoStates.some((known) => known === state)
 }
 
-function parsed(text: string): unknown {
+function parseOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -353,7 +353,7 @@ export const moment: Schema<number> = valueThat('milliseconds of the years 0 to 
 })
 
 /** The moment some milliseconds after another, rounded up; a wait that goes past the last moment ends there. */
-export function momentAfter(at: number, ms: number): number {
+export function addMs(at: number, ms: number): number {
   return Math.min(at + Math.ceil(ms), LAST_MOMENT)
 }
 

@@ -845,7 +845,7 @@ export function parseEvent(value: unknown): RuntimeEvent {
   requireSound(envelopeSchema(value), 'An event')
   const { type, v, seq, runId } = value as { type?: unknown; v: number; seq: number; runId: string }
   const subject = `Event ${seq} of run ${runId}`
-  if (typeof type !== 'string') throw damaged(subject, { path: 'type', what: 'is not a text' })
+  if (typeof type !== 'string') throw createDamagedError(subject, { path: 'type', what: 'is not a text' })
   if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
   requireSound(eventSchemas[type](value), subject)
   return value as RuntimeEvent
@@ -864,10 +864,10 @@ export function findEventShapeFault(event: RuntimeEvent): Fault | undefined {
 }
 
 function requireSound(fault: Fault | undefined, subject: string): void {
-  if (fault) throw damaged(subject, fault)
+  if (fault) throw createDamagedError(subject, fault)
 }
 
-function damaged(subject: string, { path, what }: Fault): LedgerDamagedError {
+function createDamagedError(subject: string, { path, what }: Fault): LedgerDamagedError {
   return new LedgerDamagedError(
     `${subject} is damaged at ${path || 'its root'}: it ${what}. What follows from a damaged event cannot be trusted, so it was not ` +
       `read. Run verify on the ledger that it comes from, or export it there again.`,

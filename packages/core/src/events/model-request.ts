@@ -76,16 +76,16 @@ export interface ProviderOptions {
 }
 
 /** The settings of a run over those of its agent: each setting wins alone, and so does each option of a provider. */
-export function mergedSettings(
+export function mergeSettings(
   agent: ModelSettings | undefined,
   run: ModelSettings | undefined,
 ): ModelSettings | undefined {
   if (agent === undefined || run === undefined) return run ?? agent
-  const providerOptions = mergedOptions(agent.providerOptions, run.providerOptions)
+  const providerOptions = mergeOptions(agent.providerOptions, run.providerOptions)
   return { ...agent, ...omitUndefined({ ...run }), ...omitUndefined({ providerOptions }) }
 }
 
-function mergedOptions(
+function mergeOptions(
   agent: ProviderOptions | undefined,
   run: ProviderOptions | undefined,
 ): ProviderOptions | undefined {

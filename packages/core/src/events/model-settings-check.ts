@@ -45,7 +45,7 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
 )
 
 /** Settings as they are recorded: without what is `undefined`, and none at all where nothing is set. */
-export function recordedSettings(settings: ModelSettings | undefined): ModelSettings | undefined {
+export function toRecordedSettings(settings: ModelSettings | undefined): ModelSettings | undefined {
   const set: ModelSettings = omitUndefined({ ...settings })
   return Object.keys(set).length === 0 ? undefined : set
 }

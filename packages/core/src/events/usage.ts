@@ -50,7 +50,7 @@ export function isTokenCount(amount: unknown): amount is number {
 }
 
 /** The numbers of a report that are counts of tokens; the others are left out. */
-export function tokenCounts(report: Usage): Usage {
+export function pickTokenCounts(report: Usage): Usage {
   const counts: { -readonly [field in keyof Usage]: number } = {}
   for (const field of usageFields) {
     const amount = report[field]
@@ -70,7 +70,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
 }
 
 /** Two reports of one call, each field by the larger: numbers are totals, so a smaller one takes nothing back. */
-export function largerUsage(a: Usage, b: Usage): Usage {
+export function takeLargerUsage(a: Usage, b: Usage): Usage {
   const larger: { -readonly [field in keyof Usage]: number } = {}
   for (const field of usageFields) {
     const [left, right] = [a[field], b[field]]
@@ -118,7 +118,7 @@ export type GivenPrice = OrUndefined<Omit<Price, 'longInput'>> & {
 export type MaxWebSearches = number | 'unbounded'
 
 /** Returns the most that the web searches of one call can cost, in US dollars; `Infinity` if they are not bounded. */
-export function searchesCost({ webSearchUsd = 0 }: Price, max: MaxWebSearches): number {
+export function computeSearchesCost({ webSearchUsd = 0 }: Price, max: MaxWebSearches): number {
   if (webSearchUsd === 0) return 0
   return max === 'unbounded' ? Infinity : max * webSearchUsd
 }
@@ -132,7 +132,7 @@ export function computeCost(price: Price, usage: Usage): number {
   const { cacheWriteLongTokens = 0, webSearches = 0 } = usage
   const plainTokens = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)
   const longTokens = Math.min(cacheWriteLongTokens, cacheWriteTokens)
-  const { inputUsd, outputUsd, ...cache } = ratesFor(price, inputTokens)
+  const { inputUsd, outputUsd, ...cache } = findRates(price, inputTokens)
   const { cacheReadUsd = inputUsd, cacheWriteUsd = inputUsd } = cache
   const { cacheWriteLongUsd = cacheWriteUsd } = cache
   const perMillion =
@@ -145,7 +145,7 @@ export function computeCost(price: Price, usage: Usage): number {
 }
 
 /** The rates that hold for a call with so many input tokens. */
-export function ratesFor(price: Price, inputTokens: number): Rates {
+export function findRates(price: Price, inputTokens: number): Rates {
   return price.longInput?.findLast(({ aboveInputTokens }) => inputTokens > aboveInputTokens) ?? price
 }
 

@@ -4,9 +4,9 @@ import { requireAppend } from './queries.ts'
 import { type EventOf, type EventType, findEventIdFault, type RuntimeEvent } from '../events/event.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { isMoment } from '../events/event-parts.ts'
-import { historyDigests } from '../machine/history.ts'
+import { computeHistoryDigests } from '../machine/history.ts'
 import type { Message } from '../events/content.ts'
-import { canonicalJson, getOwn, type Json } from '../values/json.ts'
+import { toCanonicalJson, getOwn, type Json } from '../values/json.ts'
 import { anyText, requireOptions } from '../values/option.ts'
 
 /** The head of a run before its first event, which its first append expects. */
@@ -77,7 +77,10 @@ export function readSessionPlace(events: readonly RuntimeEvent[]): SessionPlace 
 }
 
 /** The refusal of a run whose place in its session another run has taken. */
-export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPlace): LedgerConflictError {
+export function createPlaceTakenError(
+  runId: RunId,
+  { sessionId, sessionPlace }: SessionPlace,
+): LedgerConflictError {
   return new LedgerConflictError(
     'unique',
     `Run ${runId} cannot have place ${sessionPlace} of session ${sessionId}: another run has it, and the session would ` +
@@ -116,7 +119,7 @@ export function requireWellFormed(
     const fault = findFault(event, runId, expected.expectedSeq + index + 1, expected.epoch)
     if (fault === undefined) continue
     throw new ConfigurationError(
-      `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
+      `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quote(runId)} ${fault}. Nothing was written, since a ledger with a ` +
         'wrong number or id in it cannot be trusted. Number events from expectedSeq + 1, sign them with the ' +
         "writer's epoch, and use ids that the runtime has made.",
     )
@@ -127,7 +130,7 @@ export function requireWellFormed(
 function findFault(event: RuntimeEvent, runId: RunId, next: number, writer: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
   const id = findEventIdFault(event)
-  if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
+  if (id) return `has ${quote(id.found)} as ${id.path}, which is not ${id.expected}`
   const { seq, epoch, turn, at, v } = event
   for (const [name, value] of Object.entries({ seq, epoch, turn, at, v }))
     if (!Number.isSafeInteger(value)) return `has the ${name} ${String(value)}, which is not a whole number`
@@ -137,7 +140,7 @@ function findFault(event: RuntimeEvent, runId: RunId, next: number, writer: numb
 }
 
 /** Returns the value given as an id, as JSON, so that no text can leave its place. */
-function quoted(value: unknown): string {
+function quote(value: unknown): string {
   return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
 }
 
@@ -160,7 +163,7 @@ export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): v
 }
 
 /** The refusal of a fact that is recorded already, though it may be recorded only once. */
-export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
+export function createSecondFactError(runId: RunId, onceKey: string): LedgerConflictError {
   return new LedgerConflictError(
     'unique',
     `Run ${runId} has ${onceKey} on record already, and it may be recorded only once. Nothing was written. Load the run ` +
@@ -169,7 +172,7 @@ export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
 }
 
 /** The refusal of a run's end while its inbox holds entries that the same append does not take. */
-export function unreadInbox(runId: RunId): LedgerConflictError {
+export function createUnreadInboxError(runId: RunId): LedgerConflictError {
   return new LedgerConflictError(
     'inbox',
     `Run ${runId} cannot end: its inbox holds commands that its writer has not read. Nothing was written, since they ` +
@@ -178,7 +181,7 @@ export function unreadInbox(runId: RunId): LedgerConflictError {
 }
 
 /** The refusal of a command for a run that has ended. */
-export function endedBefore(runId: RunId): LedgerConflictError {
+export function createEndedError(runId: RunId): LedgerConflictError {
   return new LedgerConflictError(
     'ended',
     `Run ${runId} has ended and takes no command any more. Nothing was written, since no run would read it. Input ` +
@@ -202,7 +205,7 @@ export function isEndedBefore(error: unknown): boolean {
 }
 
 /** The answer of a put; `undefined` if it came after the end of its run. */
-export async function unlessEnded(put: Promise<boolean>): Promise<boolean | undefined> {
+export async function ignoreEnded(put: Promise<boolean>): Promise<boolean | undefined> {
   try {
     return await put
   } catch (error) {
@@ -217,9 +220,9 @@ export function isUnreadInbox(error: unknown): boolean {
 }
 
 /** The canonical text to store; a `ConfigurationError` that names `subject` for what JSON cannot carry. */
-export function storableText(value: object, subject: string | (() => string)): string {
+export function toStorableText(value: object, subject: string | (() => string)): string {
   try {
-    return canonicalJson(value as Json)
+    return toCanonicalJson(value as Json)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'it is not JSON'
     throw new ConfigurationError(
@@ -233,14 +236,14 @@ export function storableText(value: object, subject: string | (() => string)): s
  * The running digests of messages that are to be stored, up to each place; a `ConfigurationError` that names `subject`
  * for what JSON cannot carry.
  */
-export function storableDigests(
+export function computeStorableDigests(
   messages: readonly Message[],
   subject: string | (() => string),
 ): readonly string[] {
   try {
-    return historyDigests(messages)
+    return computeHistoryDigests(messages)
   } catch (error) {
-    storableText(messages, subject)
+    toStorableText(messages, subject)
     throw error
   }
 }
@@ -258,7 +261,7 @@ export function requireInboxKey(key: string): void {
 }
 
 /** The refusal to take a run over whose driver has a lease that lasts. */
-export function drivenByOther(runId: RunId, lease: Lease): LedgerConflictError {
+export function createDrivenByOtherError(runId: RunId, lease: Lease): LedgerConflictError {
   return new LedgerConflictError(
     'lease',
     `Run ${runId} is driven by ${lease.holder}, whose lease lasts ${lease.leftMs} ms more unless it is renewed. To take the ` +
@@ -270,7 +273,7 @@ export function drivenByOther(runId: RunId, lease: Lease): LedgerConflictError {
 const maxShown = 120
 
 /** The refusal of a cursor that names no event of the ledger that a tail was to continue after. */
-export function unknownCursor(cursor: TailCursor): ConfigurationError {
+export function createUnknownCursorError(cursor: TailCursor): ConfigurationError {
   if (typeof cursor !== 'string') requireOptions('ledger.tail', anyText, cursor, 'the cursor')
   const shown = cursor.length > maxShown ? `${cursor.slice(0, maxShown)}…` : cursor
   return new ConfigurationError(

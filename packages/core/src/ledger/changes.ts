@@ -164,7 +164,7 @@ export class Changes<Item> implements AsyncIterableIterator<Item | typeof caught
           yield item
         }
         // A ledger that is closed refuses the look, in its own words.
-        if (wasClosed && !this.#poll) throw hintsEnded()
+        if (wasClosed && !this.#poll) throw createHintsEndedError()
         yield caughtUp
         await this.#untilNextLook()
       }
@@ -185,7 +185,7 @@ export class Changes<Item> implements AsyncIterableIterator<Item | typeof caught
 }
 
 /** The error of following a ledger that hints at nothing any more, and yet does not say that it is closed. */
-export function hintsEnded(): LedgerUnavailableError {
+export function createHintsEndedError(): LedgerUnavailableError {
   return new LedgerUnavailableError(
     'The ledger ended its hints at changes, as it does when it is closed, so what is recorded from here on would be missed. Open it again, and continue after the last event that you have.',
   )

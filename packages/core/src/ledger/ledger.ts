@@ -253,7 +253,7 @@ export interface OpenLedger extends Ledger {
  * The same ledger, closed by `await using`: for authors of stores, as the last step of making one. A host without that, such as an older browser, gets the ledger as
  * it is.
  */
-export function closedByUsing<Opened extends Ledger>(ledger: Opened): Opened & OpenLedger {
+export function closeByUsing<Opened extends Ledger>(ledger: Opened): Opened & OpenLedger {
   if (typeof Symbol.asyncDispose === 'symbol') {
     // Of whatever object it is called on: a copy with a `close` of its own is closed by that.
     const dispose = function (this: Ledger): Promise<void> {

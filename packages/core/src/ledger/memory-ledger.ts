@@ -2,29 +2,29 @@ import type { RuntimeEvent } from '../events/event.ts'
 import { LedgerUnavailableError, RunNotFoundError } from '../values/errors.ts'
 import { type Clock, defaultHost } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
-import { canonicalJson, deepFreeze, isFrozenOnce, isJson } from '../values/json.ts'
+import { toCanonicalJson, deepFreeze, isFrozenOnce, isJson } from '../values/json.ts'
 import { anyObject, fields, maybe, requireOptions } from '../values/option.ts'
 import {
-  drivenByOther,
+  createDrivenByOtherError,
   emptyHead,
-  endedBefore,
+  createEndedError,
   endsRun,
   deriveOnceKey,
-  placeTaken,
+  createPlaceTakenError,
   requireHead,
   requireInboxKey,
   requireWellFormed,
-  secondFact,
+  createSecondFactError,
   type SessionPlace,
   readSessionPlace,
-  storableText,
+  toStorableText,
   takesEntries,
-  unknownCursor,
-  unreadInbox,
+  createUnknownCursorError,
+  createUnreadInboxError,
 } from './append-rules.ts'
 import { ChangeHints } from './changes.ts'
 import {
-  closedByUsing,
+  closeByUsing,
   type Head,
   type InboxEntry,
   type Lease,
@@ -34,7 +34,7 @@ import {
   type TailCursor,
 } from './ledger.ts'
 import {
-  answers,
+  matchesQuery,
   requireEventQuery,
   requirePut,
   requireRead,
@@ -86,7 +86,7 @@ class MemoryStore {
   countUpTo(cursor: TailCursor): number {
     const count = Number.parseInt(cursor)
     const event = this.events[count - 1]
-    if (event === undefined || cursor !== toCursor(count, event)) throw unknownCursor(cursor)
+    if (event === undefined || cursor !== toCursor(count, event)) throw createUnknownCursorError(cursor)
     return count
   }
 }
@@ -140,12 +140,12 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
     run.lease = { holder, until: clock.now() + forMs }
   }
 
-  return closedByUsing({
+  return closeByUsing({
     // Synchronous, and so atomic: nothing is changed before everything is checked.
     async append(runId, expected, events, options) {
       const { runs, sessions, events: all } = openStore()
       requireWellFormed(runId, expected, events)
-      const kept = events.map(keptEvent)
+      const kept = events.map(keepEvent)
       const run = runs.get(runId) ?? new MemoryRun(runId)
       const { expectedSeq, epoch } = expected
       if (
@@ -159,20 +159,20 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       for (const event of events) {
         const key = deriveOnceKey(event)
         if (key === undefined) continue
-        if (run.onceKeys.has(key) || onceKeys.has(key)) throw secondFact(runId, key)
+        if (run.onceKeys.has(key) || onceKeys.has(key)) throw createSecondFactError(runId, key)
         onceKeys.add(key)
       }
       const { consumedInboxKeys = [], lease } = options
       const ends = endsRun(events)
       const taken = new Set(consumedInboxKeys)
-      if (ends && [...run.inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(runId)
+      if (ends && [...run.inbox.keys()].some((key) => !taken.has(key))) throw createUnreadInboxError(runId)
       const place = expectedSeq === 0 ? readSessionPlace(events) : undefined
       if (place) {
         const session = sessions.get(place.sessionId) ?? []
         if (session.some((other) => other.place?.sessionPlace === place.sessionPlace))
-          throw placeTaken(runId, place)
+          throw createPlaceTakenError(runId, place)
         run.place = place
-        const behind = session.findLastIndex((other) => placeIn(other) < place.sessionPlace) + 1
+        const behind = session.findLastIndex((other) => getPlace(other) < place.sessionPlace) + 1
         sessions.set(place.sessionId, session.toSpliced(behind, 0, run))
       }
       for (const event of kept) {
@@ -192,7 +192,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const run = requireRun(runId)
       const lease = claim && findLease(run)
       if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
-        throw drivenByOther(runId, lease)
+        throw createDrivenByOtherError(runId, lease)
       if (claim) giveLease(run, claim)
       else run.lease = undefined
       run.epoch++
@@ -214,7 +214,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const { runId, sessionId } = query
       for (const event of upToNow(runId === undefined ? events : (runs.get(runId)?.events ?? []))) {
         const isOfSession = sessionId === undefined || runs.get(event.runId)?.place?.sessionId === sessionId
-        if (isOfSession && answers(event, query)) yield event
+        if (isOfSession && matchesQuery(event, query)) yield event
       }
     },
     async *runs(runFilter = {}) {
@@ -229,9 +229,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const run = requireRun(runId)
       const { key, command, at } = entry
       requireInboxKey(key)
-      const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${runId}`)
+      const text = toStorableText({ key, command, at }, `The inbox entry ${key} of run ${runId}`)
       if (run.inboxKeys.has(key)) return false
-      if (run.onceKeys.has('run_finished')) throw endedBefore(runId)
+      if (run.onceKeys.has('run_finished')) throw createEndedError(runId)
       run.inboxKeys.add(key)
       run.inbox.set(key, text)
       changes.notify(runId, true)
@@ -278,7 +278,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
   })
 }
 
-function placeIn({ place }: MemoryRun): number {
+function getPlace({ place }: MemoryRun): number {
   return place?.sessionPlace ?? 0
 }
 
@@ -286,10 +286,10 @@ function placeIn({ place }: MemoryRun): number {
  * An event as it is kept: deeply frozen, so that nothing can be written to the record. A `ConfigurationError` for what JSON
  * cannot carry. One that is frozen already is kept itself, with a getter that it may have: the runtime makes none.
  */
-export function keptEvent(event: RuntimeEvent): RuntimeEvent {
+export function keepEvent(event: RuntimeEvent): RuntimeEvent {
   if (isFrozenJson(event)) return event
   const { seq, type, runId } = event
-  const text = storableText(event, () => `Event ${seq} (${type}) of run ${runId}`)
+  const text = toStorableText(event, () => `Event ${seq} (${type}) of run ${runId}`)
   return deepFreeze(JSON.parse(text) as RuntimeEvent)
 }
 
@@ -308,5 +308,5 @@ function isFrozenJson(value: unknown): boolean {
 
 /** Returns true if two kept events are equal, byte for byte. */
 function isSameEvent(kept: RuntimeEvent, other: RuntimeEvent | undefined): boolean {
-  return other !== undefined && (kept === other || canonicalJson(kept) === canonicalJson(other))
+  return other !== undefined && (kept === other || toCanonicalJson(kept) === toCanonicalJson(other))
 }

@@ -1,6 +1,6 @@
 import type { EventQuery, ExpectedHead, InboxEntry, RunFilter } from './ledger.ts'
 import { type EventEnvelope, type EventType, eventTypes } from '../events/event.ts'
-import { nearestName } from '../values/text.ts'
+import { findNearestName } from '../values/text.ts'
 import {
   anyText,
   fields,
@@ -29,7 +29,7 @@ const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
 export const eventType: OptionCheck = (value) => {
   if (knownTypes.has(value)) return undefined
   if (typeof value !== 'string') return anyText(value)
-  const nearest = nearestName(value, eventTypes)
+  const nearest = findNearestName(value, eventTypes)
   const hint = nearest === undefined ? 'Use those of eventTypes' : `Did you mean '${nearest}'?`
   return { path: '', what: `is ${JSON.stringify(value.slice(0, 40))}, which is not a type of event. ${hint}` }
 }
@@ -123,7 +123,10 @@ export function requireTextId(subject: string, runId: unknown): void {
 }
 
 /** Returns true if the envelope of an event is what a query asks for; only the session is not in it. */
-export function answers(event: EventEnvelope & { readonly type: EventType }, query: EventQuery): boolean {
+export function matchesQuery(
+  event: EventEnvelope & { readonly type: EventType },
+  query: EventQuery,
+): boolean {
   const { runId, turn, toolCallId, types, fromAt = -Infinity, toAt = Infinity } = query
   return (
     (runId === undefined || event.runId === runId) &&

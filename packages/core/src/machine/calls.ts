@@ -68,11 +68,11 @@ export function withCall(calls: readonly Call[], place: number, call: Call): rea
   const before = calls[place] as Call
   const summary = summaries.get(calls)
   if (summary && before.inputDigest === call.inputDigest && before.name === call.name)
-    summaries.set(changed, changedSummary(summary, before, call))
+    summaries.set(changed, changeSummary(summary, before, call))
   return changed
 }
 
-function changedSummary(summary: CallsSummary, before: Call, after: Call): CallsSummary {
+function changeSummary(summary: CallsSummary, before: Call, after: Call): CallsSummary {
   const counts = { ...summary.counts }
   counts[before.status]--
   counts[after.status]++
@@ -136,7 +136,7 @@ const texts: { readonly [O in Outcome]: string } = {
 }
 
 /** The content of a result that the runtime itself gives. */
-export function textContent(outcome: Outcome, text: string = texts[outcome]): readonly TextPart[] {
+export function toTextContent(outcome: Outcome, text: string = texts[outcome]): readonly TextPart[] {
   return [{ type: 'text', text }]
 }
 
@@ -260,14 +260,14 @@ export interface DeferredCall {
 }
 
 /** Returns the calls of a run that wait to be settled. */
-export function deferredCalls(state: RunState): readonly DeferredCall[] {
+export function listDeferredCalls(state: RunState): readonly DeferredCall[] {
   return openTurnCalls(state).flatMap(({ toolCallId, name, input, status, deferred }) =>
     status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, input, ...deferred }] : [],
   )
 }
 
 /** Returns the calls of a run that wait for a person. */
-export function pendingApprovals(state: RunState): readonly PendingApproval[] {
+export function listPendingApprovals(state: RunState): readonly PendingApproval[] {
   return openTurnCalls(state).flatMap((call) => {
     const { toolCallId, name, input, inputDigest, askReason, status, attempts } = call
     // Nobody can decide about what is not there.

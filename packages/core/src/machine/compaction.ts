@@ -2,10 +2,10 @@ import { type Message, joinText, type UserMessage } from '../events/content.ts'
 import type { FactOf, Spending } from '../events/event.ts'
 import type { ModelRequest } from '../events/model-request.ts'
 import { omitUndefined } from '../values/json.ts'
-import { computeCost, tokenCounts } from '../events/usage.ts'
+import { computeCost, pickTokenCounts } from '../events/usage.ts'
 import type { Signal } from '../events/signals.ts'
 import { computeDigest } from '../values/digest.ts'
-import { asPlainText, messageAt, readMessages } from './history.ts'
+import { formatPlainText, getMessage, readMessages } from './history.ts'
 import { countsTokens, getWorkDeadline, grantModelCall, replaceUnbelievable } from './limits.ts'
 import { type Compacting, type FailedAttempt, type RunState, withSpent } from './state.ts'
 import { estimateMessageTokens, estimateRequestTokens, estimateTextTokens } from './tokens.ts'
@@ -29,7 +29,7 @@ export function buildSummaryRequest(
   state: RunState,
   { replacedMessages, maxOutputTokens }: SummaryCall,
 ): ModelRequest {
-  const text = asPlainText(readMessages(state.history).slice(0, replacedMessages))
+  const text = formatPlainText(readMessages(state.history).slice(0, replacedMessages))
   return {
     instructions: state.definition.summarizer?.instructions ?? summaryInstructions,
     messages: [{ role: 'user', parts: [{ type: 'text', text }] }],
@@ -51,7 +51,7 @@ export function digestSummaryRequest(
 
 /** The place of what the user asks for now, where it is among the oldest messages; `undefined` if it is not. */
 function findTask({ history, exchangeFrom }: RunState, replacedMessages: number): number | undefined {
-  const isTask = exchangeFrom < replacedMessages && messageAt(history, exchangeFrom)?.role === 'user'
+  const isTask = exchangeFrom < replacedMessages && getMessage(history, exchangeFrom)?.role === 'user'
   return isTask ? exchangeFrom : undefined
 }
 
@@ -135,7 +135,7 @@ export function toSummaryFact(
 ): FactOf<'context_compacted'> {
   const { price } = state.definition.summarizer ?? {}
   const written = 'text' in answer ? answer.text : undefined
-  const counts = reported && tokenCounts(reported)
+  const counts = reported && pickTokenCounts(reported)
   // A report that is not believable is corrected where a limit depends on it.
   const isCorrected = countsTokens(state) && (written !== undefined || counts !== undefined)
   const estimate = { inputTokens: grant.inputTokens ?? 0, outputTokens: estimateTextTokens(written ?? '') }
@@ -241,7 +241,7 @@ function repeatSummaryCall(
   const charged = interrupted?.usage
     ? { ...rest, totals: withSpent(state.totals, interrupted.usage, interrupted.costUsd) }
     : rest
-  const fact = summaryCall(charged, compacting.replacedMessages, now)
+  const fact = planSummaryCall(charged, compacting.replacedMessages, now)
   return fact && { ...fact, ...(interrupted && { interrupted }) }
 }
 
@@ -259,7 +259,7 @@ function shortenHistory(
   { cut, compaction }: { readonly cut: number; readonly compaction: Compaction },
 ): Shortening | undefined {
   const { summarize } = compaction
-  if (summarize === undefined && state.definition.summarizer) return summaryCall(state, cut, now)
+  if (summarize === undefined && state.definition.summarizer) return planSummaryCall(state, cut, now)
   const older = readMessages(state.history).slice(0, cut)
   const text =
     summarize &&
@@ -268,7 +268,7 @@ function shortenHistory(
 }
 
 /** Law 9 holds for the call that sums up as for any other: `undefined` if too little is left for it. */
-function summaryCall(
+function planSummaryCall(
   state: RunState,
   replacedMessages: number,
   now: number,

@@ -1,14 +1,14 @@
 import { type AssistantPart, correctMediaTypes, type ReplyPart, type UserMessage } from '../events/content.ts'
-import { momentAfter } from '../events/event-parts.ts'
+import { addMs } from '../events/event-parts.ts'
 import type { CollectedCall, EventOf, Fact, FactOf, RuntimeEvent } from '../events/event.ts'
 import type { ModelRefusal } from '../events/model-request.ts'
 import type { CallVerdict, CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
-import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/usage.ts'
+import { isTokenCount, takeLargerUsage, pickTokenCounts, usageFields } from '../events/usage.ts'
 import { computeDigest } from '../values/digest.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import { type ToolCallId, deriveToolCallId } from '../values/ids.ts'
-import { canonicalJson, omitUndefined } from '../values/json.ts'
-import { findCall, getPrice, isAtWork, removedInput, textContent, toToolStarted } from './calls.ts'
+import { toCanonicalJson, omitUndefined } from '../values/json.ts'
+import { findCall, getPrice, isAtWork, removedInput, toTextContent, toToolStarted } from './calls.ts'
 import { readSummaryText, toSummaryFact } from './compaction.ts'
 import { getWorkDeadline, isRecorded, settleUsage, toCostFields } from './limits.ts'
 import { findNextFallback } from './next-action.ts'
@@ -148,7 +148,7 @@ function decideModelUsage(
   { usage: report, contextTokens, raw }: SignalOf<'model_usage'>,
 ): Decision {
   const refused = usageFields.filter((field) => report[field] !== undefined && !isTokenCount(report[field]))
-  const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
+  const usage = takeLargerUsage(state.totals.latestUsage, pickTokenCounts(report))
   const { turn, attempt } = state
   return recordOne({
     type: 'usage_updated',
@@ -368,7 +368,7 @@ function recoverEnd(
       stopReason,
       parts: toReplyParts(event),
       ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
-      ...(event.written && { written: event.written.map(({ index, part }) => atPlace(event, part, index)) }),
+      ...(event.written && { written: event.written.map(({ index, part }) => addPlace(event, part, index)) }),
     }
   }
   return undefined
@@ -376,14 +376,14 @@ function recoverEnd(
 
 function toReplyParts(event: EventOf<'assistant_message_finished'>): readonly ReplyPart[] {
   return event.parts.map((content, index): ReplyPart => {
-    if (content.type !== 'tool_call') return atPlace(event, content, index)
+    if (content.type !== 'tool_call') return addPlace(event, content, index)
     const { toolCallId: _own, ...call } = content
-    return atPlace(event, call, index)
+    return addPlace(event, call, index)
   })
 }
 
 /** Content at its place of the reply, which the event may say beside its index. */
-function atPlace<Content extends object>(
+function addPlace<Content extends object>(
   { places }: EventOf<'assistant_message_finished'>,
   content: Content,
   index: number,
@@ -485,7 +485,7 @@ function decideOutputChecked(state: RunState, { turn, verdict }: SignalOf<'outpu
   if (!mayRepair) return { facts: [{ ...here, valid: false, error }] }
   // Each repair request repeats the schema: not every wire has shown it to the model, and a fallback may not have seen it yet.
   const text = `Your answer does not fit the schema that it has to fit: ${error}
-This is the schema (JSON Schema): ${canonicalJson(output.schema)}
+This is the schema (JSON Schema): ${toCanonicalJson(output.schema)}
 Write the whole answer again, as JSON that fits the schema, and nothing else.`
   const repair: UserMessage = { role: 'user', parts: [{ type: 'text', text }] }
   return { facts: [{ ...here, valid: false, error, repair }] }
@@ -538,7 +538,7 @@ export const toolSignals: {
   tool_deferred: whileAtWork({
     decide({ turn }, { status, toolCallId }, { attempt, externalId, deadlineMs }, stamp) {
       if (status !== 'started') return nothing
-      const deadlineAt = deadlineMs === undefined ? undefined : momentAfter(stamp.at, deadlineMs)
+      const deadlineAt = deadlineMs === undefined ? undefined : addMs(stamp.at, deadlineMs)
       const fact = { type: 'tool_deferred' as const, turn, toolCallId, attempt, receipt: externalId }
       return { facts: [{ ...fact, ...omitUndefined({ deadlineAt }) }] }
     },
@@ -611,7 +611,7 @@ function decideToolEnded(
   if (!signal.retryable || failures === 0)
     return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
   // Trying again did not help. Each form says it: the model reads the last that there is.
-  const more = textContent('failed', `All ${failures + 1} attempts of this call have failed.`)
+  const more = toTextContent('failed', `All ${failures + 1} attempts of this call have failed.`)
   const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
   const whole = { ...result, content: [...content, ...more] }
   return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused, error }) }] }
@@ -686,7 +686,7 @@ function decideCallReconciled(
       break
     case 'unknown':
   }
-  return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
+  return { facts: [{ ...result, outcome: 'interrupted', content: toTextContent('interrupted') }] }
 }
 
 /** The findings of guardrails come before the fact that they have checked. */

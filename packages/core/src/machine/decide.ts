@@ -119,8 +119,8 @@ interface CommandRules<T extends OutsideCommand['type'] = OutsideCommand['type']
 
 /** EVERY OUTSIDE COMMAND once: what follows from it, and how the record of a run gives it back. */
 const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T> } = {
-  steer: inputRules('steer'),
-  queue: inputRules('queue'),
+  steer: createInputRules('steer'),
+  queue: createInputRules('queue'),
   approve: {
     decide: decideApproval,
     recover(event) {
@@ -196,7 +196,7 @@ export function recordsInput(event: RuntimeEvent, command: OutsideCommand): bool
 }
 
 /** The rules of both commands that bring input. */
-function inputRules<T extends 'steer' | 'queue'>(type: T): CommandRules<T> {
+function createInputRules<T extends 'steer' | 'queue'>(type: T): CommandRules<T> {
   return {
     decide: decideInput,
     recover(event) {

@@ -15,8 +15,8 @@ import {
   type RuntimeEvent,
 } from '../events/event.ts'
 import { IllegalTransitionError } from '../values/errors.ts'
-import { canonicalJson, omitUndefined } from '../values/json.ts'
-import { findCall, textContent } from './calls.ts'
+import { toCanonicalJson, omitUndefined } from '../values/json.ts'
+import { findCall, toTextContent } from './calls.ts'
 import { withSummary } from './compaction.ts'
 import {
   applyApprovalDecided,
@@ -42,11 +42,11 @@ import {
 import {
   emptyCallLog,
   type History,
-  historyFault,
+  findHistoryFault,
   createHistory,
-  messageAt,
+  getMessage,
   readMessages,
-  pairingFault,
+  findPairingFault,
 } from './history.ts'
 import { isSuspended } from './next-action.ts'
 import { namesModel } from './request.ts'
@@ -62,7 +62,7 @@ import {
   withSpent,
 } from './state.ts'
 import { estimateDefinitionTokens } from './tokens.ts'
-import { illegalTransition, transitionTable } from './transition-table.ts'
+import { createIllegalTransition, transitionTable } from './transition-table.ts'
 
 /**
  * The fold: the state before an event, and the event, to the state after it. `undefined` is the state before the
@@ -72,7 +72,7 @@ import { illegalTransition, transitionTable } from './transition-table.ts'
 export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {
   requireKnown(event)
   if (state === undefined) return createFirstState(event)
-  if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegalTransition(state, event)
+  if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw createIllegalTransition(state, event)
   requireOrder(state, event)
   const { seq, epoch, at, turn } = event
   const waitedMs = state.waitedMs + measureWait(state, event)
@@ -93,7 +93,7 @@ type Fold<T extends EventType> = (state: RunState, event: EventOf<T>) => RunStat
  */
 const folds: { readonly [T in EventType]: Fold<T> } = {
   run_started(state, event) {
-    throw illegalTransition(state, event)
+    throw createIllegalTransition(state, event)
   },
   run_resumed: changing(applyRunResumed),
   run_finished: applyRunFinished,
@@ -192,14 +192,15 @@ function createFirstState(event: RuntimeEvent): RunState {
 
 /** Law 4, and law 1: a call's events are in its own turn. */
 function requireOrder(state: RunState, event: RuntimeEvent): void {
-  if (event.runId !== state.runId) throw illegalTransition(state, event, `it belongs to run ${event.runId}`)
+  if (event.runId !== state.runId)
+    throw createIllegalTransition(state, event, `it belongs to run ${event.runId}`)
   if (event.seq !== state.seq + 1)
-    throw illegalTransition(state, event, `seq ${event.seq} follows ${state.seq}`)
+    throw createIllegalTransition(state, event, `seq ${event.seq} follows ${state.seq}`)
   if (event.epoch < state.epoch)
-    throw illegalTransition(state, event, `epoch ${event.epoch} follows ${state.epoch}`)
+    throw createIllegalTransition(state, event, `epoch ${event.epoch} follows ${state.epoch}`)
   const startsTurn = event.type === 'model_call_started' && event.attempt === 1
   if (event.turn !== state.turn + (startsTurn ? 1 : 0)) {
-    throw illegalTransition(state, event, `turn ${event.turn} follows ${state.turn}`)
+    throw createIllegalTransition(state, event, `turn ${event.turn} follows ${state.turn}`)
   }
 }
 
@@ -224,14 +225,14 @@ function applyInputReceived(state: RunState, event: EventOf<'input_received'>): 
   const { message, delivery, receipt } = event
   if (delivery === 'start') return withUserMessage({ ...state, exchangeFrom: state.history.length }, message)
   if (receipt === undefined || state.pendingInputs.some((input) => input.inputId === receipt)) {
-    throw illegalTransition(state, event, 'input that comes later needs an id of its own')
+    throw createIllegalTransition(state, event, 'input that comes later needs an id of its own')
   }
   return { ...state, pendingInputs: [...state.pendingInputs, { inputId: receipt, delivery, message }] }
 }
 
 /** Returns whether what was said so far has its answer: what comes now begins a new exchange. */
 function isAnswered({ history }: RunState): boolean {
-  const last = messageAt(history, history.length - 1)
+  const last = getMessage(history, history.length - 1)
   if (last?.role !== 'assistant') return false
   const asks = last.parts.some(({ type }) => type === 'tool_call')
   return !asks && !last.partial && ['end', 'tool_use', 'other'].includes(last.stopReason)
@@ -249,18 +250,18 @@ function withUserMessage(state: RunState, message: UserMessage): RunState {
 
 function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
   const input = state.pendingInputs.find(({ inputId }) => inputId === event.receipt)
-  if (input === undefined) throw illegalTransition(state, event, `no input ${event.receipt} waits`)
+  if (input === undefined) throw createIllegalTransition(state, event, `no input ${event.receipt} waits`)
   const rest = { ...state, pendingInputs: state.pendingInputs.filter((other) => other !== input) }
   if (!event.delivered) return rest
   requireClosed(state, event)
-  if (state.phase === 'streaming') throw illegalTransition(state, event, 'a model call is in flight')
+  if (state.phase === 'streaming') throw createIllegalTransition(state, event, 'a model call is in flight')
   return withChange(withUserMessage(rest, input.message))
 }
 
 function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): DoneState {
   requireClosed(state, event)
   const [input] = state.pendingInputs
-  if (input) throw illegalTransition(state, event, `input ${input.inputId} is not settled`)
+  if (input) throw createIllegalTransition(state, event, `input ${input.inputId} is not settled`)
   const { reason, detail } = event
   return { ...toBase(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
 }
@@ -277,10 +278,10 @@ const maxMissing = 1_000_000
 
 /** The history of an earlier run, before anything is said in this one. */
 function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>): RunState {
-  if (state.history.length > 0) throw illegalTransition(state, event, 'something was said already')
+  if (state.history.length > 0) throw createIllegalTransition(state, event, 'something was said already')
   const { uncheckedFrom, missing = 0 } = event
   if (missing > maxMissing)
-    throw illegalTransition(state, event, `${missing} messages are more than a run can carry`)
+    throw createIllegalTransition(state, event, `${missing} messages are more than a run can carry`)
   const history = createHistory(
     missing === 0
       ? event.messages
@@ -297,7 +298,11 @@ function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>)
 function applyHistoryEdited(state: RunState, event: EventOf<'history_edited'>): RunState {
   const messages = withEdits(readMessages(state.history), event.edits)
   if (messages === undefined) {
-    throw illegalTransition(state, event, 'its places are not in ascending order, or not in the history')
+    throw createIllegalTransition(
+      state,
+      event,
+      'its places are not in ascending order, or not in the history',
+    )
   }
   const paired = createHistory(state.removedFrom === undefined ? messages : withoutUnpaired(messages))
   requirePaired(state, event, paired)
@@ -336,10 +341,10 @@ function applyCompactionStarted(state: RunState, event: EventOf<'compaction_star
   requireCut(state, event)
   const { compacting: before } = state
   if (before && !before.interrupted)
-    throw illegalTransition(state, event, 'a summary is being written already')
+    throw createIllegalTransition(state, event, 'a summary is being written already')
   const { model, replacedMessages, grant, maxOutputTokens, interrupted } = event
   if (before && before.replacedMessages !== replacedMessages) {
-    throw illegalTransition(state, event, 'the summary that was interrupted replaces other messages')
+    throw createIllegalTransition(state, event, 'the summary that was interrupted replaces other messages')
   }
   const compacting = { model, replacedMessages, grant, ...omitUndefined({ maxOutputTokens }) }
   const totals = interrupted ? withSpent(state.totals, interrupted.usage, interrupted.costUsd) : state.totals
@@ -351,14 +356,18 @@ function applyContextCompacted(state: RunState, event: EventOf<'context_compacte
   requireCut(state, event)
   const { replacedMessages, taskAt, usage = {}, costUsd } = event
   if (state.compacting && state.compacting.replacedMessages !== replacedMessages) {
-    throw illegalTransition(state, event, 'it replaces other messages than are being summed up')
+    throw createIllegalTransition(state, event, 'it replaces other messages than are being summed up')
   }
   const { compacting: _ended, ...rest } = state
   if (
     taskAt !== undefined &&
-    (taskAt >= replacedMessages || messageAt(state.history, taskAt)?.role !== 'user')
+    (taskAt >= replacedMessages || getMessage(state.history, taskAt)?.role !== 'user')
   ) {
-    throw illegalTransition(state, event, `the message ${taskAt} is not one of the user's that it replaces`)
+    throw createIllegalTransition(
+      state,
+      event,
+      `the message ${taskAt} is not one of the user's that it replaces`,
+    )
   }
   const kept = withSummary(state, event)
   const totals = withSpent(state.totals, usage, costUsd)
@@ -393,15 +402,16 @@ function requireCut(
   const messages = readMessages(state.history)
   const { replacedMessages } = event
   if (replacedMessages <= messages.length && messages[replacedMessages]?.role !== 'tool') return
-  throw illegalTransition(state, event, 'it would part a message from its results')
+  throw createIllegalTransition(state, event, 'it would part a message from its results')
 }
 
 /** Another agent continues, with its own model, instructions and tools. */
 function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>): RunState {
   if (state.phase !== 'injecting' || state.handoff?.to !== event.to || state.handoff.back) {
-    throw illegalTransition(state, event, `no call asked for ${event.to}`)
+    throw createIllegalTransition(state, event, `no call asked for ${event.to}`)
   }
-  if (event.from !== state.agent) throw illegalTransition(state, event, `the active agent is ${state.agent}`)
+  if (event.from !== state.agent)
+    throw createIllegalTransition(state, event, `the active agent is ${state.agent}`)
   const { handoff: _done, model: _its, ...rest } = state
   const { to: agent, definition, messages } = event
   const next = { ...rest, agent, definition, repairs: 0 }
@@ -432,12 +442,12 @@ function withoutUnpaired(messages: readonly Message[]): readonly Message[] {
 }
 
 function isWhole(message: Message, after: Message | undefined): boolean {
-  return pairingFault(after?.role === 'tool' ? [message, after] : [message]) === undefined
+  return findPairingFault(after?.role === 'tool' ? [message, after] : [message]) === undefined
 }
 
 function requirePaired(state: RunState, event: RuntimeEvent, history: History): void {
-  const fault = historyFault(history)
-  if (fault) throw illegalTransition(state, event, fault)
+  const fault = findHistoryFault(history)
+  if (fault) throw createIllegalTransition(state, event, fault)
 }
 
 /** A guardrail's find changes the model's view, or ends the run. */
@@ -462,9 +472,13 @@ function applyGuardrailTripped(state: RunState, event: EventOf<'guardrail_trippe
 }
 
 function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
-  const { index = -1, replacement = withheldText(event) } = event
-  if (messageAt(state.history, index)?.role !== 'user') {
-    throw illegalTransition(state, event, `the history holds no input at ${index} that it could replace`)
+  const { index = -1, replacement = toWithheldText(event) } = event
+  if (getMessage(state.history, index)?.role !== 'user') {
+    throw createIllegalTransition(
+      state,
+      event,
+      `the history holds no input at ${index} that it could replace`,
+    )
   }
   const messages = readMessages(state.history).with(index, { role: 'user', parts: replacement })
   return { ...state, history: createHistory(messages) }
@@ -473,9 +487,9 @@ function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): Run
 /** A blocked answer stays in the ledger; the history gets its replacement. */
 function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
   if (state.phase !== 'collecting' || state.calls.length > 0) {
-    throw illegalTransition(state, event, 'there is no answer that it could replace')
+    throw createIllegalTransition(state, event, 'there is no answer that it could replace')
   }
-  const parts = (event.replacement ?? withheldText(event)).flatMap((part) =>
+  const parts = (event.replacement ?? toWithheldText(event)).flatMap((part) =>
     part.type === 'text' && part.text !== '' ? [part] : [],
   )
   const message: AssistantMessage = { ...state.reply.message, parts }
@@ -491,16 +505,16 @@ function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): Co
 function replaceResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
   const call = findCall(state, event.toolCallId ?? '')
   if (state.phase !== 'executing' || call?.result === undefined) {
-    throw illegalTransition(state, event, 'there is no result that it could replace')
+    throw createIllegalTransition(state, event, 'there is no result that it could replace')
   }
-  const content = event.replacement ?? withheldText(event)
+  const content = event.replacement ?? toWithheldText(event)
   const result: ToolResult = { ...call.result, content }
   const calls = state.calls.map((each) => (each === call ? { ...call, result } : each))
   return { ...state, calls }
 }
 
-function withheldText({ guardrail }: EventOf<'guardrail_tripped'>): ReturnType<typeof textContent> {
-  return textContent('denied', `The guardrail ${guardrail} withheld this.`)
+function toWithheldText({ guardrail }: EventOf<'guardrail_tripped'>): ReturnType<typeof toTextContent> {
+  return toTextContent('denied', `The guardrail ${guardrail} withheld this.`)
 }
 
 /** The state in which those guardrails that `remains` names still have to look at the input. */
@@ -517,10 +531,10 @@ function applyGuardrailsChecked(state: RunState, event: EventOf<'guardrails_chec
     case 'input':
       return withInputCheck(state, (name) => !event.guardrails.includes(name))
     case 'output':
-      if (state.phase !== 'collecting') throw illegalTransition(state, event, 'there is no answer')
+      if (state.phase !== 'collecting') throw createIllegalTransition(state, event, 'there is no answer')
       return { ...state, reply: { ...state.reply, guarded: true } }
     case 'tool_output':
-      if (state.phase !== 'executing') throw illegalTransition(state, event, 'there are no results')
+      if (state.phase !== 'executing') throw createIllegalTransition(state, event, 'there are no results')
       return { ...state, resultsChecked: true }
     case 'tool_input':
       return state
@@ -530,13 +544,13 @@ function applyGuardrailsChecked(state: RunState, event: EventOf<'guardrails_chec
 /** The answer fits its schema, or the model repairs it, or the repairs are used up. */
 function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
   if (state.phase !== 'collecting' || state.calls.length > 0)
-    throw illegalTransition(state, event, 'there is no answer')
+    throw createIllegalTransition(state, event, 'there is no answer')
   const { valid, output, error, repair } = event
   const fit = { valid, ...(error !== undefined && { error }) }
   const next = { ...state, reply: { ...state.reply, fit } }
   if (valid && output !== undefined) {
     // Where the answer was wrapped, its text is what was wrapped.
-    const lastText = state.definition.output?.wrapped ? canonicalJson(output) : state.lastText
+    const lastText = state.definition.output?.wrapped ? toCanonicalJson(output) : state.lastText
     return { ...next, output: { value: output }, lastText }
   }
   if (valid || repair === undefined) return next

@@ -1,7 +1,7 @@
 import {
   type AssistantMessage,
   type Outcome,
-  sameModel,
+  isSameModel,
   joinText,
   type ToolResult,
 } from '../events/content.ts'
@@ -10,7 +10,7 @@ import { addUsage } from '../events/usage.ts'
 import { computeDigest } from '../values/digest.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
 import { findCall, findCallPlace, openTurnCalls, toCallKey, withCall } from './calls.ts'
-import { answerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
+import { computeAnswerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
 import { readWrittenText, toNextTurnParts } from './reply.ts'
 import { toShownResult } from './request.ts'
 import { isHeldWrite } from './retry.ts'
@@ -30,14 +30,14 @@ import {
   withToolSpending,
 } from './state.ts'
 import { estimateMessageTokens, estimateTokens, filterOfferedTools, withSource } from './tokens.ts'
-import { illegalTransition } from './transition-table.ts'
+import { createIllegalTransition } from './transition-table.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
 export function applyModelCallStarted(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
   requireClosed(state, event)
   const again = state.phase === 'streaming'
   if (again && state.attempt.failed === undefined) {
-    throw illegalTransition(
+    throw createIllegalTransition(
       state,
       event,
       `attempt ${state.attempt.number} of turn ${state.turn} has not ended`,
@@ -45,7 +45,7 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
   }
   const number = again ? state.attempt.number + 1 : 1
   if (event.attempt !== number)
-    throw illegalTransition(state, event, `attempt ${event.attempt} where ${number} is due`)
+    throw createIllegalTransition(state, event, `attempt ${event.attempt} where ${number} is due`)
   const { totals } = state
   const attempt: Attempt = {
     number,
@@ -64,7 +64,7 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
     ...withSource(toBase(state), event.change?.sourced),
     phase: 'streaming',
     attempt,
-    failures: again && sameModel(state.attempt.model, event.model) ? state.failures : 0,
+    failures: again && isSameModel(state.attempt.model, event.model) ? state.failures : 0,
     turnStartedAt: again ? state.turnStartedAt : event.at,
     // A fallback stays in use; what a turn changes is for that turn.
     ...(again && { model: event.model }),
@@ -80,9 +80,9 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
 
 /** The attempt that is under way; an event of another attempt, or of one that has failed, is illegal. */
 function requireOpenAttempt(state: RunState, event: RuntimeEvent & { readonly attempt: number }): Attempt {
-  if (state.phase !== 'streaming') throw illegalTransition(state, event)
+  if (state.phase !== 'streaming') throw createIllegalTransition(state, event)
   if (state.attempt.failed || event.attempt !== state.attempt.number) {
-    throw illegalTransition(state, event, `it is of attempt ${event.attempt}, which is not under way`)
+    throw createIllegalTransition(state, event, `it is of attempt ${event.attempt}, which is not under way`)
   }
   return state.attempt
 }
@@ -114,13 +114,13 @@ export function applyMessageFinished(
   state: RunState,
   event: EventOf<'assistant_message_finished'>,
 ): CollectingState {
-  if (state.phase !== 'streaming') throw illegalTransition(state, event)
+  if (state.phase !== 'streaming') throw createIllegalTransition(state, event)
   const { attempt } = state
   if (event.attempt !== attempt.number)
-    throw illegalTransition(state, event, `it is of attempt ${event.attempt}`)
+    throw createIllegalTransition(state, event, `it is of attempt ${event.attempt}`)
   const called = event.parts.filter((part) => part.type === 'tool_call')
   if (joinIds(called) !== joinIds(attempt.calls))
-    throw illegalTransition(state, event, 'its calls are not those that were requested')
+    throw createIllegalTransition(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
   const { output: _before, keptState: _earlier, ...facts } = toBase(state)
@@ -241,7 +241,7 @@ export function applyToolRequest(state: RunState, event: EventOf<'tool_request_r
   // By place in the reply: the order in which the message names them.
   const place = earlier.findLastIndex((known) => known.part < part) + 1
   if (findCallPlace(earlier, toolCallId) !== -1 || earlier[place]?.part === part) {
-    throw illegalTransition(state, event, `call ${toolCallId} or part ${part} was requested before`)
+    throw createIllegalTransition(state, event, `call ${toolCallId} or part ${part} was requested before`)
   }
   const call: Call = {
     toolCallId,
@@ -292,9 +292,9 @@ export function applyToolProgress(state: RunState, event: EventOf<'tool_progress
 export function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
   const { outcome, name, child } = event
   const settled = changeCall(state, event, endable[outcome], (call) => {
-    if (name !== call.name) throw illegalTransition(state, event, `the call's tool is ${call.name}`)
+    if (name !== call.name) throw createIllegalTransition(state, event, `the call's tool is ${call.name}`)
     if (call.status === 'deferred' && outcome === 'cancelled' && call.child === undefined) {
-      throw illegalTransition(state, event, `call ${call.toolCallId} is deferred`)
+      throw createIllegalTransition(state, event, `call ${call.toolCallId} is deferred`)
     }
     return { ...call, status: 'settled', result: toResultForModel(event) }
   })
@@ -310,9 +310,9 @@ export function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt
     requireAttempt(state, event, call.attempts)
     const { retry, tries } = call
     if (retry === undefined || tries === undefined)
-      throw illegalTransition(state, event, 'its tool declares no retries')
+      throw createIllegalTransition(state, event, 'its tool declares no retries')
     if (tries.failures + 1 >= retry.maxAttempts) {
-      throw illegalTransition(state, event, `its tool allows ${retry.maxAttempts} attempts`)
+      throw createIllegalTransition(state, event, `its tool allows ${retry.maxAttempts} attempts`)
     }
     const { outcome, content, retryAt } = event
     const failed = { outcome, content, retryAt }
@@ -325,10 +325,10 @@ export function applyApprovalRequested(state: RunState, event: EventOf<'approval
   return changeCall(state, event, askable, ({ askedElsewhere, expiresAt: _past, ...call }) => {
     requireAttempt(state, event, call.attempts + 1)
     if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
-      throw illegalTransition(state, event, 'it is asked about already')
+      throw createIllegalTransition(state, event, 'it is asked about already')
     }
     const mayRun = call.status === 'ready' || call.status === 'to_retry'
-    if (mayRun && !isHeldWrite(state, call)) throw illegalTransition(state, event, 'it may run')
+    if (mayRun && !isHeldWrite(state, call)) throw createIllegalTransition(state, event, 'it may run')
     const { expiresAt, reason: askReason } = event
     const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
     return {
@@ -371,7 +371,7 @@ function findAnswer(
   const errors =
     outcome === 'success' || !isAnswer
       ? withoutErrors(errorStreaks, name)
-      : withError(errorStreaks, name, answerDigest(outcome, content))
+      : withError(errorStreaks, name, computeAnswerDigest(outcome, content))
   if (call.effect !== 'read') {
     // Its effect may have come after its start, while reads of the turn were answered. What failed again and again did not help.
     const { standstill: begun } = withStart(state)
@@ -383,7 +383,7 @@ function findAnswer(
   const { inputDigest = computeDigest(call.input) } = call
   const result = toShownResult(call) ?? toResultForModel(event)
   // Of a result that is shown in another form, the log keeps that form and the digest of the whole.
-  const resultDigest = result.content === content ? undefined : answerDigest(outcome, content)
+  const resultDigest = result.content === content ? undefined : computeAnswerDigest(outcome, content)
   const logged = { toolCallId, name, inputDigest, result, ...omitUndefined({ resultDigest }) }
   const log = logCall(callLog, logged)
   const news = endsInNews(log)
@@ -441,9 +441,9 @@ export function applyRequestsCollected(
   state: RunState,
   event: EventOf<'tool_requests_collected'>,
 ): ExecutingState {
-  if (state.phase !== 'collecting') throw illegalTransition(state, event)
+  if (state.phase !== 'collecting') throw createIllegalTransition(state, event)
   if (joinIds(event.calls) !== joinIds(state.calls) || state.calls.length === 0) {
-    throw illegalTransition(state, event, 'it does not name every call of the message, in order')
+    throw createIllegalTransition(state, event, 'it does not name every call of the message, in order')
   }
   const isRemoved = event.removed !== undefined
   const calls = state.calls.map((call, index) =>
@@ -477,7 +477,7 @@ export function applyApprovalDecided(state: RunState, event: EventOf<'approval_d
     requireAttempt(state, event, call.attempts + 1)
     // Law 13: a decision is about the arguments that were asked about, and no others.
     if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
-      throw illegalTransition(state, event, 'it is about other arguments')
+      throw createIllegalTransition(state, event, 'it is about other arguments')
     }
     return event.approved ? approveCall(event, call) : denyCall(event, call)
   })
@@ -535,11 +535,11 @@ export function applyResultsInjected(
   state: RunState,
   event: EventOf<'tool_results_injected'>,
 ): InjectingState {
-  if (state.phase !== 'executing') throw illegalTransition(state, event)
+  if (state.phase !== 'executing') throw createIllegalTransition(state, event)
   requireClosed(state, event)
   const results = state.calls.flatMap((call) => toShownResult(call) ?? [])
   if (event.toolCallIds.join() !== joinIds(results))
-    throw illegalTransition(state, event, 'it is not in request order')
+    throw createIllegalTransition(state, event, 'it is not in request order')
   const { calls, resultsChecked: _checked, ...rest } = withMessage(state, { role: 'tool', results })
   const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
   const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
@@ -557,14 +557,14 @@ function changeCall(
   const place = findCallPlace(calls, event.toolCallId)
   const call = calls[place]
   if (call === undefined)
-    throw illegalTransition(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
+    throw createIllegalTransition(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status))
-    throw illegalTransition(state, event, `call ${call.toolCallId} is ${call.status}`)
+    throw createIllegalTransition(state, event, `call ${call.toolCallId} is ${call.status}`)
   const changed = withCall(calls, place, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {
-    throw illegalTransition(state, event, 'the reply is still streaming')
+    throw createIllegalTransition(state, event, 'the reply is still streaming')
   }
   return { ...state, attempt: { ...state.attempt, calls: changed } }
 }
@@ -572,9 +572,9 @@ function changeCall(
 /** Law 1: no turn continues while a tool request is without its result. */
 export function requireClosed(state: RunState, event: RuntimeEvent): void {
   const open = openTurnCalls(state).find((call) => call.status !== 'settled')
-  if (open) throw illegalTransition(state, event, `call ${open.toolCallId} has no result`)
+  if (open) throw createIllegalTransition(state, event, `call ${open.toolCallId} has no result`)
   if (state.phase === 'collecting' && state.calls.length > 0)
-    throw illegalTransition(state, event, 'calls are not collected')
+    throw createIllegalTransition(state, event, 'calls are not collected')
 }
 
 function requireAttempt(
@@ -583,7 +583,7 @@ function requireAttempt(
   due: number,
 ): void {
   if (event.attempt !== due)
-    throw illegalTransition(state, event, `attempt ${event.attempt} where ${due} is due`)
+    throw createIllegalTransition(state, event, `attempt ${event.attempt} where ${due} is due`)
 }
 
 function joinIds(calls: readonly { readonly toolCallId: string }[]): string {

@@ -4,7 +4,7 @@ import { deriveChildRunId, deriveIdempotencyKey, type RunId, extractRunId } from
 import { type Json, omitUndefined } from '../values/json.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
-import { requestDigest } from './request.ts'
+import { computeRequestDigest } from './request.ts'
 import type { RunState } from './state.ts'
 
 /** Who forks, and the conversation that the fork begins or continues with. */
@@ -84,7 +84,8 @@ function withIds(value: Json, from: RunId, to: RunId): Json {
 
 /** Law 7: the digest of a request covers its ids. */
 function withOwnDigest(state: RunState, event: RuntimeEvent): RuntimeEvent {
-  if (event.type === 'model_call_started') return { ...event, requestDigest: requestDigest(state, event) }
+  if (event.type === 'model_call_started')
+    return { ...event, requestDigest: computeRequestDigest(state, event) }
   if (event.type === 'compaction_started')
     return { ...event, requestDigest: digestSummaryRequest(state, event) }
   return event

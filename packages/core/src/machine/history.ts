@@ -11,7 +11,7 @@ import type { ShownChange, ShownMessages, ShownPiece } from '../events/event.ts'
  * come its results, all of them, in its order; results come nowhere else. `undefined` if nothing is wrong. Whether the
  * messages before `from` are followed by what they have to be followed by is known.
  */
-export function pairingFault(messages: readonly Message[], from: number = 0): string | undefined {
+export function findPairingFault(messages: readonly Message[], from: number = 0): string | undefined {
   for (let index = from; index < messages.length; index++) {
     const message = messages[index] as Message
     const next = messages[index + 1]
@@ -31,7 +31,7 @@ export function requireShown(messages: readonly Message[] | undefined, subject: 
   if (messages === undefined) return
   requireNoPromise(subject, messages)
   requireOptions(subject, listOf(anyObject), messages, 'messages')
-  const fault = messages.length === 0 ? 'nothing is left to be shown' : pairingFault(messages)
+  const fault = messages.length === 0 ? 'nothing is left to be shown' : findPairingFault(messages)
   if (fault === undefined) return
   throw new ConfigurationError(
     `${subject} returned messages that no provider takes: ${fault}. Keep at least one message, and each call together with its result.`,
@@ -54,7 +54,7 @@ interface HistoryStore {
   readonly digests: string[]
   /** About how many tokens the first messages are worth, up to each. */
   readonly tokens: number[]
-  /** So many of the first messages are followed by what they have to be followed by: see `pairingFault`. */
+  /** So many of the first messages are followed by what they have to be followed by: see `findPairingFault`. */
   followed: number
   /** So many of the first messages are copies that no code can change. */
   frozen: number
@@ -69,7 +69,7 @@ export const emptyHistoryDigest: string = '92c84428943c85c5678528fb003c4ffbb50dc
 /** The histories that immutable arrays were made of. */
 const knownHistories = new WeakMap<readonly Message[], History>()
 
-/** A history of these messages: the one that they were made of, where they came out of `carriedMessages` or `withDigests`. */
+/** A history of these messages: the one that they were made of, where they came out of `freezeMessages` or `withDigests`. */
 export function createHistory(messages: readonly Message[]): History {
   const known = knownHistories.get(messages)
   if (known) return known
@@ -106,7 +106,7 @@ export function readMessages(history: History): readonly Message[] {
 }
 
 /** The message at a place from 0; `undefined` after the end. */
-export function messageAt(history: History, index: number): Message | undefined {
+export function getMessage(history: History, index: number): Message | undefined {
   return index < history.length ? history.store.messages[index] : undefined
 }
 
@@ -114,13 +114,13 @@ export function messageAt(history: History, index: number): Message | undefined 
  * A digest over all messages, each link taking in the one before it. Computed links are kept, so that a turn costs
  * what it adds.
  */
-export function historyDigest(history: History): string {
+export function computeHistoryDigest(history: History): string {
   return digestBeginnings(history)[history.length - 1] ?? emptyHistoryDigest
 }
 
 /** The running digest of the first messages of a history, as many as `length` says, with others after them. */
-export function digestAfter({ store }: History, length: number, others: readonly Message[]): string {
-  const beginning = historyDigest({ store, length })
+export function computeDigestAfter({ store }: History, length: number, others: readonly Message[]): string {
+  const beginning = computeHistoryDigest({ store, length })
   return others.reduce((digest, message) => computeDigest([digest, message]), beginning)
 }
 
@@ -134,7 +134,7 @@ function digestBeginnings({ length, store }: History): readonly string[] {
 }
 
 /** About how many input tokens the messages are worth. Computed sums are kept. */
-export function historyTokens({ length, store }: History): number {
+export function countHistoryTokens({ length, store }: History): number {
   const { tokens, messages } = store
   for (let index = tokens.length; index < length; index++) {
     tokens[index] = (tokens[index - 1] ?? 0) + estimateMessageTokens(messages[index] as Message)
@@ -142,17 +142,17 @@ export function historyTokens({ length, store }: History): number {
   return tokens[length - 1] ?? 0
 }
 
-/** `pairingFault` of the messages. Those that were checked before are not checked again. */
-export function historyFault(history: History): string | undefined {
+/** `findPairingFault` of the messages. Those that were checked before are not checked again. */
+export function findHistoryFault(history: History): string | undefined {
   const { length, store } = history
   const last = Math.max(0, length - 1)
-  const fault = pairingFault(readMessages(history), Math.min(store.followed, last))
+  const fault = findPairingFault(readMessages(history), Math.min(store.followed, last))
   if (fault === undefined) store.followed = Math.max(store.followed, last)
   return fault
 }
 
 /** Returns the messages as an immutable array, which `historyOf` knows again. */
-export function carriedMessages(history: History): readonly Message[] {
+export function freezeMessages(history: History): readonly Message[] {
   const { length, store } = history
   for (; store.frozen < length; store.frozen++) {
     store.messages[store.frozen] = deepFreezeOnce(store.messages[store.frozen] as Message)
@@ -165,9 +165,9 @@ export function carriedMessages(history: History): readonly Message[] {
 
 /**
  * The running digests of messages, up to each place: those that a store can name what is shared by. They are computed
- * once for an array that came out of `carriedMessages` or `withDigests`.
+ * once for an array that came out of `freezeMessages` or `withDigests`.
  */
-export function historyDigests(messages: readonly Message[]): readonly string[] {
+export function computeHistoryDigests(messages: readonly Message[]): readonly string[] {
   return digestBeginnings(createHistory(messages)).slice(0, messages.length)
 }
 
@@ -187,16 +187,16 @@ export function withDigests(
     const known = grown.store.digests
     if (known.length === grown.length - 1) known.push(digests[index] as string)
   }
-  return carriedMessages(grown)
+  return freezeMessages(grown)
 }
 
 /** The first messages of an array, as many as `length` says, as an immutable array that shares with it what is known of them. */
 export function digestBeginning(messages: readonly Message[], length: number): readonly Message[] {
-  return carriedMessages({ length, store: createHistory(messages).store })
+  return freezeMessages({ length, store: createHistory(messages).store })
 }
 
 /** The messages that a turn shows instead of the history; `undefined` if it shows the history as it is. */
-export function shownInstead(history: History, messages: readonly Message[]): ShownMessages | undefined {
+export function toShownMessages(history: History, messages: readonly Message[]): ShownMessages | undefined {
   const pieces = toPieces(readMessages(history), messages)
   const [only] = pieces
   const isWhole = only && 'from' in only && only.from === 0 && only.to === history.length
@@ -205,8 +205,8 @@ export function shownInstead(history: History, messages: readonly Message[]): Sh
 }
 
 /** The messages that a turn shows. */
-export function messagesShown(history: History, { shown, messages }: ShownChange): readonly Message[] {
-  return shown ? messagesIn(history, shown.pieces) : (messages ?? readMessages(history))
+export function readShownMessages(history: History, { shown, messages }: ShownChange): readonly Message[] {
+  return shown ? readPieces(history, shown.pieces) : (messages ?? readMessages(history))
 }
 
 /** Returns whether a turn shows other messages than the history. */
@@ -227,7 +227,7 @@ export function withShownDigest(history: History, change: ShownChange): ShownCha
     : change
 }
 
-function messagesIn(history: History, pieces: readonly ShownPiece[]): readonly Message[] {
+function readPieces(history: History, pieces: readonly ShownPiece[]): readonly Message[] {
   const all = readMessages(history)
   return pieces.flatMap((piece) => ('messages' in piece ? piece.messages : all.slice(piece.from, piece.to)))
 }
@@ -236,8 +236,8 @@ function messagesIn(history: History, pieces: readonly ShownPiece[]): readonly M
 function computePiecesDigest(history: History, pieces: readonly ShownPiece[]): string {
   const [first] = pieces
   const isBeginning = first !== undefined && 'from' in first && first.from === 0
-  const others = messagesIn(history, isBeginning ? pieces.slice(1) : pieces)
-  return digestAfter(history, isBeginning ? Math.min(first.to, history.length) : 0, others)
+  const others = readPieces(history, isBeginning ? pieces.slice(1) : pieces)
+  return computeDigestAfter(history, isBeginning ? Math.min(first.to, history.length) : 0, others)
 }
 
 /** Messages as ranges of a history, and those that are not in it. */
@@ -270,7 +270,7 @@ function append(pieces: ShownPiece[], next: ShownPiece): void {
  * the first line of a speaker begins at the beginning of a line; the further lines of what was said are indented, so
  * that no text (such as a tool's result with a line `User: …` in it) reads like another speaker.
  */
-export function asPlainText(messages: readonly Message[]): string {
+export function formatPlainText(messages: readonly Message[]): string {
   return messages
     .flatMap(toLines)
     .map((line) => line.replaceAll(lineEnd, '\n  '))
@@ -280,19 +280,20 @@ export function asPlainText(messages: readonly Message[]): string {
 function toLines(message: Message): readonly string[] {
   switch (message.role) {
     case 'user':
-      return [`User: ${shown(message.parts)}`]
+      return [`User: ${formatParts(message.parts)}`]
     case 'assistant': {
       const words = joinText(message.parts)
       const calls = message.parts.flatMap((part) =>
         part.type === 'tool_call'
-          ? [`Assistant called ${toolName(part.name)} with ${JSON.stringify(part.input)}`]
+          ? [`Assistant called ${formatToolName(part.name)} with ${JSON.stringify(part.input)}`]
           : [],
       )
       return [...(words === '' ? [] : [`Assistant: ${words}`]), ...calls]
     }
     case 'tool':
       return message.results.map(
-        ({ name, outcome, content }) => `${toolName(name)} answered (${outcome}): ${shown(content)}`,
+        ({ name, outcome, content }) =>
+          `${formatToolName(name)} answered (${outcome}): ${formatParts(content)}`,
       )
   }
 }
@@ -302,13 +303,13 @@ function toLines(message: Message): readonly string[] {
 const lineEnd = /\r\n|[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/g
 
 /** A name as a model wrote it: it may hold anything, also what looks like the words around it. */
-function toolName(name: string): string {
+function formatToolName(name: string): string {
   return /^[\w.-]+$/.test(name) && !/^(?:user|assistant|system|human)$/i.test(name)
     ? name
     : JSON.stringify(name)
 }
 
-function shown(parts: UserMessage['parts']): string {
+function formatParts(parts: UserMessage['parts']): string {
   return parts.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('')
 }
 
@@ -323,7 +324,7 @@ export interface LoggedCall {
 }
 
 /** The digest that answers are compared by. */
-export function answerDigest(outcome: ToolResult['outcome'], content: ToolResult['content']): string {
+export function computeAnswerDigest(outcome: ToolResult['outcome'], content: ToolResult['content']): string {
   return computeDigest([outcome, content])
 }
 
@@ -348,9 +349,9 @@ interface CallLogStore {
 }
 
 /** The log of a run that has called nothing. All such runs share it: a store of its own is made for the first call. */
-export const emptyCallLog: CallLog = { length: 0, store: emptyStore() }
+export const emptyCallLog: CallLog = { length: 0, store: createEmptyStore() }
 
-function emptyStore(): CallLogStore {
+function createEmptyStore(): CallLogStore {
   return { calls: [], positions: new Map(), digests: new Map(), streaks: [], longestStreak: 0 }
 }
 
@@ -358,11 +359,11 @@ function emptyStore(): CallLogStore {
 export function logCall(log: CallLog, call: LoggedCall): CallLog {
   // A view that is not the newest of its store, or holds nothing yet, grows in a store of its own.
   const isNewest = log.length > 0 && log.store.calls.length === log.length
-  const { store } = isNewest ? log : readCalls(log).reduce(logCall, { length: 0, store: emptyStore() })
+  const { store } = isNewest ? log : readCalls(log).reduce(logCall, { length: 0, store: createEmptyStore() })
   const key = toKey(call)
   const places = store.positions.get(key)
   store.calls.push(call)
-  const streak = 1 + streakBefore(store, places?.at(-1), log.length)
+  const streak = 1 + countStreakBefore(store, places?.at(-1), log.length)
   if (places) places.push(log.length)
   else store.positions.set(key, [log.length])
   store.streaks.push(streak)
@@ -370,16 +371,16 @@ export function logCall(log: CallLog, call: LoggedCall): CallLog {
   return { length: log.length + 1, store }
 }
 
-function streakBefore(store: CallLogStore, before: number | undefined, place: number): number {
-  if (before === undefined || digestAt(store, before) !== digestAt(store, place)) return 0
+function countStreakBefore(store: CallLogStore, before: number | undefined, place: number): number {
+  if (before === undefined || getDigestAt(store, before) !== getDigestAt(store, place)) return 0
   return store.streaks[before] ?? 0
 }
 
-function digestAt({ calls, digests }: CallLogStore, place: number): string {
+function getDigestAt({ calls, digests }: CallLogStore, place: number): string {
   const known = digests.get(place)
   if (known !== undefined) return known
   const { result, resultDigest } = calls[place] as LoggedCall
-  const digest = resultDigest ?? answerDigest(result.outcome, result.content)
+  const digest = resultDigest ?? computeAnswerDigest(result.outcome, result.content)
   digests.set(place, digest)
   return digest
 }
@@ -394,7 +395,7 @@ function toKey({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>):
 }
 
 /** No call of a log has got the same answer more often in a row than this. */
-export function longestStreak({ store }: CallLog): number {
+export function getLongestStreak({ store }: CallLog): number {
   return store.longestStreak
 }
 
@@ -406,14 +407,14 @@ export function endsInNews({ length, store }: CallLog): boolean {
   const last = store.calls[length - 1]
   if (last === undefined) return false
   const before = store.positions.get(toKey(last))?.findLast((place) => place < length - 1)
-  return before === undefined || digestAt(store, before) !== digestAt(store, length - 1)
+  return before === undefined || getDigestAt(store, before) !== getDigestAt(store, length - 1)
 }
 
 /**
  * The answers that the same call (tool and canonical input) has got from a place of the log on, from the last
  * backwards, as long as they are the same answer. A different answer is progress: what lies before it does not count.
  */
-export function sameAnswers(
+export function listSameAnswers(
   log: CallLog,
   call: Pick<LoggedCall, 'name' | 'inputDigest'>,
   from = 0,
@@ -426,8 +427,8 @@ export function sameAnswers(
     const place = places[index] as number
     if (place >= log.length) continue
     if (place < from) break
-    digest ??= digestAt(store, place)
-    if (digestAt(store, place) !== digest) break
+    digest ??= getDigestAt(store, place)
+    if (getDigestAt(store, place) !== digest) break
     found.push(store.calls[place] as LoggedCall)
   }
   return found

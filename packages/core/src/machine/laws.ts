@@ -1,19 +1,19 @@
 import { LawBrokenError } from '../values/errors.ts'
 import type { EventOf, RuntimeEvent } from '../events/event.ts'
 import { deriveIdempotencyKey } from '../values/ids.ts'
-import { canonicalJson, getOwn, isSameJson, omitUndefined } from '../values/json.ts'
+import { toCanonicalJson, getOwn, isSameJson, omitUndefined } from '../values/json.ts'
 import { computeDigest } from '../values/digest.ts'
 import { isSameRequest, listWrittenParts, readWrittenText } from './reply.ts'
 import { computeLeft, findGrantFault, getDeadline, isRecorded } from './limits.ts'
 import { isApprovedElsewhere, isHeldWrite, mayRetry } from './retry.ts'
 import { type Call, type RunState, withSpent } from './state.ts'
 import { findCall, findCallPlace, getMaxWebSearches, getPrice, openTurnCalls } from './calls.ts'
-import { type AssistantPart, sameModel } from '../events/content.ts'
+import { type AssistantPart, isSameModel } from '../events/content.ts'
 import { findBound, type Limits } from '../events/limits.ts'
 import { computeCost } from '../events/usage.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
-import { digestAdditions, requestDigest } from './request.ts'
+import { digestAdditions, computeRequestDigest } from './request.ts'
 
 /**
  * `evolve`, with the laws that one event can break checked on the way. It runs before every append and again at every
@@ -72,7 +72,7 @@ function auditQuestion(state: RunState, event: EventOf<'approval_requested'>): v
 /** Law 7: the model saw what the ledger says. Law 9: every call starts within what is left, the finalizing one too. */
 function auditModelCall(state: RunState, event: EventOf<'model_call_started'>): void {
   requireSameAdditions(state, event)
-  requireSameDigest(event, 'request', requestDigest(state, event))
+  requireSameDigest(event, 'request', computeRequestDigest(state, event))
   requireGrant(state, event)
   const { grant, maxOutputTokens, attempt, finalizing, toolChoice } = event
   const { turns = 0, outputTokens, webSearches = 0 } = grant
@@ -108,7 +108,7 @@ function requireSameDigest(event: StartedCall, subject: string, rebuilt: string)
 function requireSameAdditions({ definition }: RunState, event: StartedCall): void {
   const { model, additions = [] } = event
   const pinned = digestAdditions(definition, model) ?? []
-  if (pinned === additions || canonicalJson(pinned) === canonicalJson(additions)) return
+  if (pinned === additions || toCanonicalJson(pinned) === toCanonicalJson(additions)) return
   breakLaw(7, event, 'what it adds to the request is not what the definition of its model says')
 }
 
@@ -119,7 +119,7 @@ function requireGrant(state: RunState, event: StartedCall): void {
   const fault = findGrantFault(state, grant, 'model_call')
   if (fault !== undefined) breakLaw(9, event, fault)
   const { summarizer } = state.definition
-  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : getPrice(state, model)
+  const price = summarizer && isSameModel(summarizer.model, model) ? summarizer.price : getPrice(state, model)
   const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
   if (price === undefined || costUsd === undefined) return
   const least = computeCost(price, { inputTokens, outputTokens, webSearches })
@@ -191,7 +191,7 @@ function requireChildGrant(state: RunState, event: EventOf<'tool_started'>, call
     breakLaw(9, event, `call ${toolCallId} is granted something, and has no child run`)
   if (grant === undefined) return
   if (call.grant !== undefined) {
-    if (canonicalJson(call.grant) === canonicalJson(grant)) return
+    if (toCanonicalJson(call.grant) === toCanonicalJson(grant)) return
     breakLaw(9, event, `call ${toolCallId} starts again under another grant`)
   }
   const { toolCalls } = grant
@@ -257,7 +257,7 @@ function auditTotals(state: RunState, event: EventOf<'run_finished'>): void {
     breakLaw(6, event, `the run says ${event.turns} turns and ${event.toolCalls} tool calls, ${counted}`)
   }
   if (costUsd === (event.costUsd ?? null) && isSameJson(usage, event.usage)) return
-  const spent = canonicalJson([usage, costUsd])
+  const spent = toCanonicalJson([usage, costUsd])
   breakLaw(6, event, `the run says another usage or cost than its events, which say ${spent}`)
 }
 

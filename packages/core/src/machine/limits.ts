@@ -1,6 +1,6 @@
 import type { RecordingPart } from '../events/agent-definition.ts'
 import type { Outcome } from '../events/content.ts'
-import { momentAfter } from '../events/event-parts.ts'
+import { addMs } from '../events/event-parts.ts'
 import type { ChildTotals, Fact, FactOf, ToolSpending } from '../events/event.ts'
 import {
   type Amounts,
@@ -15,20 +15,20 @@ import {
 } from '../events/limits.ts'
 import {
   computeCost,
-  largerUsage,
+  takeLargerUsage,
   type MaxWebSearches,
   type Price,
   type Rates,
-  ratesFor,
-  searchesCost,
+  findRates,
+  computeSearchesCost,
   type Usage,
   type UsageField,
 } from '../events/usage.ts'
 import type { FailureClass } from '../values/errors.ts'
 import { deriveChildRunId } from '../values/ids.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
-import { getCurrentModel, getPrice, summarizeCalls, textContent, toCallKey } from './calls.ts'
-import { type LoggedCall, longestStreak, sameAnswers } from './history.ts'
+import { getCurrentModel, getPrice, summarizeCalls, toTextContent, toCallKey } from './calls.ts'
+import { type LoggedCall, getLongestStreak, listSameAnswers } from './history.ts'
 import { type Action, recordFacts } from './rules.ts'
 import {
   type Call,
@@ -219,7 +219,7 @@ export function getGraceEnd(state: RunState, askedAt: number): number {
 export function findRepeatedAnswers({ callLog, standstill }: RunState, call: Call): readonly LoggedCall[] {
   const { name, inputDigest } = call
   if (!isComparable(call) || inputDigest === undefined) return []
-  return sameAnswers(callLog, { name, inputDigest }, standstill.from)
+  return listSameAnswers(callLog, { name, inputDigest }, standstill.from)
 }
 
 function isComparable({ effect, repeats }: Call): boolean {
@@ -246,7 +246,7 @@ export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call>
   const waiting = new Set<Call>()
   // No call has so many equal ones before it, answers in a row included.
   const { mostEqual } = summarizeCalls(calls)
-  if (mostEqual <= 1 || mostEqual - 1 + longestStreak(callLog) < max) return waiting
+  if (mostEqual <= 1 || mostEqual - 1 + getLongestStreak(callLog) < max) return waiting
   const open = new Map<string, number>()
   for (const call of calls) {
     const { status, attempts } = call
@@ -350,7 +350,7 @@ export function replaceUnbelievable(
     return reported === undefined || reported < (estimate[field] ?? 0) * shares[field]
   })
   const taken = Object.fromEntries(estimated.map((field) => [field, estimate[field] ?? 0]))
-  return { usage: largerUsage(report, taken), estimated }
+  return { usage: takeLargerUsage(report, taken), estimated }
 }
 
 /** How the tokens of a reply are counted if its provider does not report them. */
@@ -441,7 +441,7 @@ const enforce = {
 
 /** When an approval that is asked for now counts as denied. */
 export function getApprovalExpiry({ maxApprovalMs }: Limits, now: number): number | undefined {
-  return maxApprovalMs === undefined ? undefined : momentAfter(now, maxApprovalMs)
+  return maxApprovalMs === undefined ? undefined : addMs(now, maxApprovalMs)
 }
 
 /**
@@ -452,10 +452,10 @@ function toGrant(call: PlannedCall, allowed: number): Grant {
   const { price, inputTokens, startsTurn, maxWebSearches = 0 } = call
   const outputTokens = allowed === Infinity ? undefined : allowed
   // Output that costs nothing needs no bound, and the input is paid for all the same.
-  const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
+  const isFree = price !== undefined && findRates(price, inputTokens).outputUsd === 0
   const isBounded = price !== undefined && (outputTokens !== undefined || isFree)
   const costUsd = isBounded
-    ? computeCallCost(price, inputTokens, outputTokens ?? 0) + searchesCost(price, maxWebSearches)
+    ? computeCallCost(price, inputTokens, outputTokens ?? 0) + computeSearchesCost(price, maxWebSearches)
     : Infinity
   return {
     turns: startsTurn ? 1 : 0,
@@ -519,20 +519,21 @@ function computeAffordableOutput(call: PlannedCall, leftUsd: number): number {
   const { price, inputTokens, keepsFinalizing, maxWebSearches = 0 } = call
   if (leftUsd === Infinity) return Infinity
   if (price === undefined) return 0
-  const own = leftUsd - computeCallCost(price, inputTokens, 0) - searchesCost(price, maxWebSearches)
-  const finalizing = ratesFor(price, 2 * inputTokens)
+  const own = leftUsd - computeCallCost(price, inputTokens, 0) - computeSearchesCost(price, maxWebSearches)
+  const finalizing = findRates(price, 2 * inputTokens)
   const afterInput = keepsFinalizing
     ? own - computeCallCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS)
     : own
   if (afterInput <= 0) return 0
   const perToken =
-    (ratesFor(price, inputTokens).outputUsd + (keepsFinalizing ? getDearestInput(finalizing) : 0)) / 1_000_000
+    (findRates(price, inputTokens).outputUsd + (keepsFinalizing ? getDearestInput(finalizing) : 0)) /
+    1_000_000
   return perToken === 0 ? Infinity : afterInput / perToken
 }
 
 /** The most that a call can cost: all of its input may be written to the provider's cache. */
 function computeCallCost(price: Price, inputTokens: number, outputTokens: number): number {
-  const rates = ratesFor(price, inputTokens)
+  const rates = findRates(price, inputTokens)
   return (inputTokens * getDearestInput(rates) + outputTokens * rates.outputUsd) / 1_000_000
 }
 
@@ -647,7 +648,7 @@ export function toResultFact(
     toolCallId,
     name,
     outcome,
-    content: textContent(outcome, text),
+    content: toTextContent(outcome, text),
     ...(grant && state.phase === 'executing' && { child: assumeChildTotals(state, call) }),
   }
 }
@@ -740,14 +741,14 @@ function refuseOverLimits(state: ExecutingState): readonly Fact[] {
  */
 export function serveRepeats(state: ExecutingState): readonly FactOf<'tool_result'>[] {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
-  if (longestStreak(state.callLog) < max) return []
+  if (getLongestStreak(state.callLog) < max) return []
   const behind = findCallsBehindChange(state)
   return listUnstarted(state).flatMap((call) => {
     if (call.status === 'awaiting_approval' || behind.has(call)) return []
     const [last, ...others] = findRepeatedAnswers(state, call)
     if (last === undefined || others.length + 1 < max) return []
     const note = `This call was made ${others.length + 1} times with the same answer, and nothing has changed since, so it was not run again. Do something else, or answer with what you know. The answer was:`
-    const content = [...textContent('repeated', note), ...last.result.content]
+    const content = [...toTextContent('repeated', note), ...last.result.content]
     return [{ ...toResultFact(state, call, 'repeated'), content }]
   })
 }

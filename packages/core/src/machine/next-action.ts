@@ -1,5 +1,5 @@
-import { definitionInRun } from '../events/agent-definition.ts'
-import { type Message, type ModelRef, type Outcome, sameModel, type StopReason } from '../events/content.ts'
+import { applyGivenModel } from '../events/agent-definition.ts'
+import { type Message, type ModelRef, type Outcome, isSameModel, type StopReason } from '../events/content.ts'
 import type { Fact, FactOf, FinishReason, HistoryEdit, ShownChange } from '../events/event.ts'
 import { type LimitName, limitReasons } from '../events/limits.ts'
 import type { ToolChoice } from '../events/model-request.ts'
@@ -13,7 +13,7 @@ import {
   nextWhileCompacting,
   waitBeforeCompaction,
 } from './compaction.ts'
-import { readMessages, messagesShown, requireShown, showsOtherWords } from './history.ts'
+import { readMessages, readShownMessages, requireShown, showsOtherWords } from './history.ts'
 import {
   findTimeLimit,
   getDeadline,
@@ -33,7 +33,7 @@ import {
   namesModel,
   type OfferedCall,
   prepareCall,
-  requestDigest,
+  computeRequestDigest,
 } from './request.ts'
 import { findDueAnswerCheck, findDueInputChecks, requiresEffects } from './required-effects.ts'
 import { MAX_TAKE_OVERS } from './retry.ts'
@@ -55,9 +55,9 @@ import { estimateChangeTokens, estimateRequestTokens, filterOfferedTools, isSame
  */
 export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
   // No time has passed that a suspended run could have used.
-  if (now <= state.at || !isSuspended(state)) return pendingAction(state, now, rules)
+  if (now <= state.at || !isSuspended(state)) return awaitPending(state, now, rules)
   // A suspended run does not use up its time.
-  return pendingAction({ ...state, waitedMs: state.waitedMs + now - state.at }, now, rules)
+  return awaitPending({ ...state, waitedMs: state.waitedMs + now - state.at }, now, rules)
 }
 
 /**
@@ -65,7 +65,7 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
  * answer at the time of the last event. Results, lists and a resume ask nothing else.
  */
 export function isSuspended(state: RunState): boolean {
-  return mayBeSuspended(state) && pendingAction(state, state.at, {}).kind === 'suspend'
+  return mayBeSuspended(state) && awaitPending(state, state.at, {}).kind === 'suspend'
 }
 
 /**
@@ -77,7 +77,7 @@ export function findWakeTime(state: RunState): number | undefined {
   if (isSuspended(state)) return findEndOfSuspension(state)
   // Between turns, the controller would ask the agent's rules.
   const isHeld = state.phase === 'executing' || (state.phase === 'streaming' && state.attempt.failed)
-  const action = isHeld && !requiresEffects(state) ? pendingAction(state, state.at, {}) : undefined
+  const action = isHeld && !requiresEffects(state) ? awaitPending(state, state.at, {}) : undefined
   return (action?.kind === 'wait' ? action.wakeAt : undefined) ?? state.at
 }
 
@@ -106,7 +106,7 @@ function mayBeSuspended(state: RunState): boolean {
 }
 
 /** While something is in flight, nothing is suspended: its report has to be handled. */
-function pendingAction(state: RunState, now: number, rules: Rules): Action {
+function awaitPending(state: RunState, now: number, rules: Rules): Action {
   const action = nextInPhase(state, now, rules)
   return action.kind === 'suspend' && requiresEffects(state) ? { kind: 'wait' } : action
 }
@@ -400,7 +400,7 @@ function nextHandoff(
     )
   }
   const { messages } = taking
-  const definition = definitionInRun(taking.definition, state.givenModel)
+  const definition = applyGivenModel(taking.definition, state.givenModel)
   requireShown(messages, `The filter of the handoff to ${to}`)
   const fact = { type: 'agent_handed_off' as const, turn: state.turn, from: state.agent, to, definition }
   return { kind: 'hand_off', facts: [{ ...fact, ...omitUndefined({ messages }) }] }
@@ -503,7 +503,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     type: 'model_call_started',
     turn: state.turn + (again ? 0 : 1),
     attempt: again ? state.attempt.number + 1 : 1,
-    requestDigest: requestDigest(state, options),
+    requestDigest: computeRequestDigest(state, options),
     ...options,
     finalizing,
     grant,
@@ -537,7 +537,7 @@ function estimateInputTokens(state: RunState, change: ShownChange): number {
     ...omitUndefined({ instructions }),
     tools: filterOfferedTools(state, tools, sourced),
   }
-  const tokens = estimateRequestTokens(shown, messagesShown(state.history, change))
+  const tokens = estimateRequestTokens(shown, readShownMessages(state.history, change))
   return Math.ceil(tokens * state.estimateFactor)
 }
 
@@ -581,7 +581,7 @@ export function findModelAfterGivingUp(state: StreamingState): ModelRef | undefi
 /** Returns the model after the current one; `undefined` after the last. */
 export function findNextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
   const models = listModels(definition)
-  return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]
+  return models[models.findIndex((known) => isSameModel(known, attempt.model)) + 1]
 }
 
 /**

@@ -1,4 +1,4 @@
-import { momentAfter } from '../events/event-parts.ts'
+import { addMs } from '../events/event-parts.ts'
 import type { Fact, FactOf } from '../events/event.ts'
 import {
   listAnsweredCalls,
@@ -14,7 +14,7 @@ import {
   removedInputInDoubt,
   toToolStarted,
   summarizeCalls,
-  textContent,
+  toTextContent,
 } from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
 import { type Action, recordFacts, waitUntil } from './rules.ts'
@@ -59,7 +59,7 @@ function withholdResults(
 }
 
 function toWithheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail_tripped'>, 'on'> {
-  const replacement = textContent('denied', `This was withheld: ${outOfTime}, the guardrail ${guardrail}.`)
+  const replacement = toTextContent('denied', `This was withheld: ${outOfTime}, the guardrail ${guardrail}.`)
   return { type: 'guardrail_tripped', turn, guardrail, action: 'replace', detail: outOfTime, replacement }
 }
 
@@ -162,7 +162,7 @@ function giveUpRetries(state: ExecutingState): readonly Fact[] {
 function giveUpRetry(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
   const { failed } = call.tries ?? {}
   if (failed === undefined || call.status !== 'to_retry') return undefined
-  const content = [...failed.content, ...textContent(failed.outcome, `It was not tried again: ${why}.`)]
+  const content = [...failed.content, ...toTextContent(failed.outcome, `It was not tried again: ${why}.`)]
   return { ...toResultFact(state, call, failed.outcome), content }
 }
 
@@ -277,7 +277,7 @@ function getEarliestStart({ calls, polls }: ExecutingState, call: Call): number 
   const before = calls.slice(0, calls.indexOf(call))
   if (before.some((other) => other.status !== 'settled' && toCallKey(other) === key)) return Infinity
   const answeredAt = polls?.[key]
-  return answeredAt === undefined ? 0 : momentAfter(answeredAt, call.repeats.minIntervalMs)
+  return answeredAt === undefined ? 0 : addMs(answeredAt, call.repeats.minIntervalMs)
 }
 
 /** The start of a call. Law 9 for child runs: one that nothing is left for does not start, and gets a result. */
@@ -354,7 +354,7 @@ export function settleCalls(
 ): readonly Fact[] {
   const open = calls.filter((call) => call.status !== 'settled')
   if (state.phase !== 'collecting') return open.map((call) => toResultFact(state, call, outcome))
-  const text = textContent(outcome)[0]?.text ?? ''
+  const text = toTextContent(outcome)[0]?.text ?? ''
   const collected = open.map(({ toolCallId, name, input }) => ({
     toolCallId,
     name,

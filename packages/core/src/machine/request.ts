@@ -1,23 +1,23 @@
 import type { AgentDefinition, RequestAddition } from '../events/agent-definition.ts'
 import {
-  mergedSettings,
+  mergeSettings,
   type ModelRequest,
   type ModelSettings,
   type ToolChoice,
   type ToolDefinition,
 } from '../events/model-request.ts'
-import { type Message, type ModelRef, sameModel, type ToolResult } from '../events/content.ts'
+import { type Message, type ModelRef, isSameModel, type ToolResult } from '../events/content.ts'
 import type { ShownChange } from '../events/event.ts'
-import { canonicalJson, getOwn, isJson, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
+import { toCanonicalJson, getOwn, isJson, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
 import { computeDigest } from '../values/digest.ts'
 import {
   appendMessage,
-  carriedMessages,
-  historyDigest,
+  freezeMessages,
+  computeHistoryDigest,
   readMessages,
-  messagesShown,
+  readShownMessages,
   requireShown,
-  shownInstead,
+  toShownMessages,
   withShownDigest,
 } from './history.ts'
 import { filterOfferedTools, digestSourced } from './tokens.ts'
@@ -37,7 +37,7 @@ import {
   valueThat,
 } from '../values/option.ts'
 import type { Rules, TurnChange, TurnRequest } from './rules.ts'
-import { openTurnCalls, textContent } from './calls.ts'
+import { openTurnCalls, toTextContent } from './calls.ts'
 
 /** The additions of a single call to the definition and the history. */
 interface CallOptions {
@@ -52,11 +52,11 @@ export function getSettings(
   { definition, modelSettings }: RunState,
   change: ShownChange = {},
 ): ModelSettings | undefined {
-  return mergedSettings(mergedSettings(definition.modelSettings, modelSettings), change.modelSettings)
+  return mergeSettings(mergeSettings(definition.modelSettings, modelSettings), change.modelSettings)
 }
 
 /** The same as a request carries them: how much a reply may hold is a field of its own there, held to what is granted. */
-export function writingSettings(state: RunState, change?: ShownChange): ModelSettings | undefined {
+export function pickWritingSettings(state: RunState, change?: ShownChange): ModelSettings | undefined {
   const { maxOutputTokens: _granted, ...settings } = getSettings(state, change) ?? {}
   return Object.keys(settings).length === 0 ? undefined : settings
 }
@@ -67,7 +67,7 @@ export function callsInParallel({ definition, parallelToolCalls }: RunState): bo
 }
 
 /** The request of the attempt that is under way. */
-export function modelRequest(state: StreamingState): ModelRequest {
+export function toModelRequest(state: StreamingState): ModelRequest {
   return buildRequest(state, state.attempt)
 }
 
@@ -77,12 +77,15 @@ function buildRequest(state: RunState, call: Omit<CallOptions, 'model'>): ModelR
   const { instructions = state.definition.instructions, parallelToolCalls = callsInParallel(state) } = change
   return {
     instructions,
-    messages: messagesShown(state.history, change),
+    messages: readShownMessages(state.history, change),
     tools: filterOfferedTools(state, change.tools, change.sourced),
     toolChoice,
     parallelToolCalls,
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
-    ...omitUndefined({ modelSettings: writingSettings(state, change), providerState: state.providerState }),
+    ...omitUndefined({
+      modelSettings: pickWritingSettings(state, change),
+      providerState: state.providerState,
+    }),
   }
 }
 
@@ -90,14 +93,14 @@ function buildRequest(state: RunState, call: Omit<CallOptions, 'model'>): ModelR
  * Law 7: what names a request. It takes in the model, the definition and the tools of a source by their digests, the run's
  * own settings, the options of the call, and the running digest of the history, so that it costs what the turn adds.
  */
-export function requestDigest(state: RunState, options: CallOptions): string {
+export function computeRequestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options
   const sourced = digestSourced(state, change?.sourced)
   return computeDigest({
     model,
     definition: state.definition.digest,
     toolChoice,
-    history: historyDigest(state.history),
+    history: computeHistoryDigest(state.history),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(state.modelSettings && { modelSettings: state.modelSettings }),
     ...(state.parallelToolCalls !== undefined && { parallelToolCalls: state.parallelToolCalls }),
@@ -112,7 +115,7 @@ export function digestAdditions(
   { policy }: AgentDefinition,
   model: ModelRef,
 ): readonly RequestAddition[] | undefined {
-  return policy?.models?.find((pinned) => sameModel(pinned.model, model))?.additions
+  return policy?.models?.find((pinned) => isSameModel(pinned.model, model))?.additions
 }
 
 /** The models that an agent names: its own, then its fallbacks, in order. */
@@ -122,7 +125,7 @@ export function listModels({ model, fallbacks = [] }: AgentDefinition): readonly
 
 /** Returns whether an agent names a model. */
 export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
-  return listModels(definition).some((known) => sameModel(known, model))
+  return listModels(definition).some((known) => isSameModel(known, model))
 }
 
 /** The wishes for a turn's call that differ from the run's. */
@@ -173,16 +176,16 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
     : modelSettings
   return {
     ...omitUndefined({
-      model: model && sameModel(model, request.model) ? undefined : model,
+      model: model && isSameModel(model, request.model) ? undefined : model,
       toolChoice: isEqual(toolChoice, request.toolChoice) ? undefined : toolChoice,
     }),
     change: omitUndefined({
-      instructions: unlessEqual(instructions, request.instructions),
+      instructions: omitIfEqual(instructions, request.instructions),
       tools: readToolNames(answer, request, subject),
-      shown: messages && shownInstead(state.history, messages),
+      shown: messages && toShownMessages(state.history, messages),
       modelSettings: otherSettings && omitUndefined({ ...otherSettings }),
-      parallelToolCalls: unlessEqual(parallelToolCalls, request.parallelToolCalls),
-      maxOutputTokens: unlessEqual(maxOutputTokens, request.maxOutputTokens),
+      parallelToolCalls: omitIfEqual(parallelToolCalls, request.parallelToolCalls),
+      maxOutputTokens: omitIfEqual(maxOutputTokens, request.maxOutputTokens),
     }),
   }
 }
@@ -217,13 +220,13 @@ function requireOwnModel({ agent, definition }: RunState, model: ModelRef | unde
   )
 }
 
-function unlessEqual<Value extends Json>(value: Value | undefined, other: unknown): Value | undefined {
+function omitIfEqual<Value extends Json>(value: Value | undefined, other: unknown): Value | undefined {
   return value === other ? undefined : value
 }
 
 function isEqual(one: unknown, other: unknown): boolean {
   if (one === other) return true
-  return isJson(one) && isJson(other) && canonicalJson(one) === canonicalJson(other)
+  return isJson(one) && isJson(other) && toCanonicalJson(one) === toCanonicalJson(other)
 }
 
 const aTool = valueThat(
@@ -255,8 +258,8 @@ export function describeChangedInput(by: string, asked: JsonObject, ran: JsonObj
   const changes = keys.flatMap((key) => {
     const [before, after] = [getOwn(asked, key), getOwn(ran, key)]
     if (after === undefined) return [`${JSON.stringify(key)} was left out`]
-    const text = canonicalJson(after)
-    if (before !== undefined && canonicalJson(before) === text) return []
+    const text = toCanonicalJson(after)
+    if (before !== undefined && toCanonicalJson(before) === text) return []
     return [`${JSON.stringify(key)} was ${text}`]
   })
   return (
@@ -270,7 +273,7 @@ export function describeChangedInput(by: string, asked: JsonObject, ran: JsonObj
  */
 export function toShownResult({ result, changeNote, attempts }: Call): ToolResult | undefined {
   if (result === undefined || changeNote === undefined || attempts === 0) return result
-  return { ...result, content: [...textContent(result.outcome, changeNote), ...result.content] }
+  return { ...result, content: [...toTextContent(result.outcome, changeNote), ...result.content] }
 }
 
 /**
@@ -278,7 +281,7 @@ export function toShownResult({ result, changeNote, attempts }: Call): ToolResul
  * still open their results so far, with `interrupted` or `skipped` standing in for those that are missing. So any
  * prefix of any ledger gives messages that every provider accepts. An allow-list: nothing but messages gets in.
  */
-export function transcript(state: RunState): readonly Message[] {
+export function toTranscript(state: RunState): readonly Message[] {
   const messages = readMessages(state.history)
   const results = listOpenResults(state)
   return results ? [...messages, results] : messages
@@ -287,7 +290,7 @@ export function transcript(state: RunState): readonly Message[] {
 /** The beginning of another run that follows this state: the transcript, with its running digests. */
 export function carryTranscript(state: RunState): readonly Message[] {
   const results = listOpenResults(state)
-  return carriedMessages(results ? appendMessage(state.history, results) : state.history)
+  return freezeMessages(results ? appendMessage(state.history, results) : state.history)
 }
 
 function listOpenResults(state: RunState): Message | undefined {
@@ -300,5 +303,5 @@ function listOpenResults(state: RunState): Message | undefined {
 function toPlaceholderResult({ toolCallId, name, attempts }: Call): ToolResult {
   const outcome = attempts > 0 ? 'interrupted' : 'skipped'
   const text = attempts > 0 ? undefined : 'This call was not run.'
-  return { toolCallId, name, outcome, content: textContent(outcome, text) }
+  return { toolCallId, name, outcome, content: toTextContent(outcome, text) }
 }

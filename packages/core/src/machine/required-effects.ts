@@ -97,10 +97,10 @@ export type Effect =
 export function requiredEffects(state: RunState): readonly Effect[] {
   if (state.phase === 'done') return []
   const { compacting, turn, cancel } = state
-  const effects = [...inputCheckEffects(state)]
+  const effects = [...requireInputChecks(state)]
   if (compacting && !compacting.interrupted && !cancel)
     effects.push({ kind: 'summarize', key: `summarize ${turn}`, state, compacting })
-  return [...effects, ...phaseEffects(state)]
+  return [...effects, ...listPhaseEffects(state)]
 }
 
 /** Returns whether anything must be in flight in this state. */
@@ -120,7 +120,7 @@ export function onlyCallsRequireEffects(state: RunState): state is ExecutingStat
 }
 
 /** The effects to stop, by key, and those to have in flight, between two states of a turn that differ only in calls. */
-export function changedCallEffects(
+export function diffCallEffects(
   before: ExecutingState,
   after: ExecutingState,
 ): { readonly stopped: readonly string[]; readonly required: readonly Effect[] } {
@@ -132,14 +132,14 @@ export function changedCallEffects(
     const call = calls[place] as Call
     const last = lastCalls[place]
     if (last === call || last === undefined) continue
-    const [old, effect] = [callEffect(before, last), callEffect(after, call)]
+    const [old, effect] = [toCallEffect(before, last), toCallEffect(after, call)]
     if (old && old.key !== effect?.key) stopped.push(old.key)
     if (effect) required.push(effect)
   }
   return { stopped, required }
 }
 
-function phaseEffects(state: RunState): readonly Effect[] {
+function listPhaseEffects(state: RunState): readonly Effect[] {
   const { turn } = state
   switch (state.phase) {
     case 'streaming':
@@ -147,13 +147,13 @@ function phaseEffects(state: RunState): readonly Effect[] {
         ? []
         : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}`, state }]
     case 'collecting':
-      if (state.calls.length === 0) return answerCheckEffect(state)
+      if (state.calls.length === 0) return requireAnswerCheck(state)
       // Calls are looked at when the guardrails have nothing against what the user said.
       return state.blocked || state.inputCheck ? [] : [{ kind: 'check_calls', key: `check ${turn}`, state }]
     case 'executing': {
       const { started, deferred, in_doubt } = summarizeCalls(state.calls).counts
       const mayRequire = started + deferred + in_doubt > 0
-      const calls = mayRequire ? state.calls.flatMap((call) => callEffect(state, call) ?? []) : []
+      const calls = mayRequire ? state.calls.flatMap((call) => toCallEffect(state, call) ?? []) : []
       if (!isResultsCheckDue(state)) return calls
       const guardrails = listGuardrails(state, 'tool_output')
       const key = `guardrails results ${turn}`
@@ -167,7 +167,7 @@ function phaseEffects(state: RunState): readonly Effect[] {
 }
 
 /** Guardrails that look at what the user said: those before the model call, and those beside it. */
-function inputCheckEffects(state: RunState): readonly Effect[] {
+function requireInputChecks(state: RunState): readonly Effect[] {
   if (state.cancel || state.blocked) return []
   const { inputCheck } = state
   if (inputCheck === undefined) return []
@@ -181,7 +181,7 @@ function inputCheckEffects(state: RunState): readonly Effect[] {
   })
 }
 
-function answerCheckEffect(state: CollectingState): readonly Effect[] {
+function requireAnswerCheck(state: CollectingState): readonly Effect[] {
   const { turn } = state
   const due = findDueAnswerCheck(state)
   if (due === undefined) return []
@@ -201,7 +201,7 @@ export function findStopReason({ cancel, metLimit }: RunState): string | undefin
 }
 
 /** The effects that must be in flight for one call. */
-function callEffect(state: ExecutingState, call: Call): Effect | undefined {
+function toCallEffect(state: ExecutingState, call: Call): Effect | undefined {
   const { toolCallId, attempts, status } = call
   if (status === 'settled' || status === 'ready') return undefined
   const cannotStart = status === 'in_doubt' && call.inputRemoved !== undefined

@@ -1,5 +1,5 @@
 import type { CallRefusal, EventOf, ParentRef } from '../events/event.ts'
-import { momentAfter } from '../events/event-parts.ts'
+import { addMs } from '../events/event-parts.ts'
 import type { Outcome, ToolResult } from '../events/content.ts'
 import type { RetryPolicy } from '../events/limits.ts'
 import type { ModelFailure } from '../values/errors.ts'
@@ -49,7 +49,7 @@ function computeNextTry(
     retryAfterMs >= 0
       ? Math.ceil(retryAfterMs)
       : Math.round(getLongestWait(policy, failures) * (1 - random / 2))
-  return at + wait - since <= maxTotalMs ? momentAfter(at, wait) : undefined
+  return at + wait - since <= maxTotalMs ? addMs(at, wait) : undefined
 }
 
 /**

@@ -38,7 +38,7 @@ import {
   emptyCallLog,
   type History,
   createHistory,
-  historyTokens,
+  countHistoryTokens,
   logCall,
   type LoggedCall,
   readMessages,
@@ -410,7 +410,7 @@ export function withMessage<State extends RunState>(state: State, message: Messa
 /** The state with another history, and with what its next request then has. */
 export function withHistory<State extends RunState>(state: State, history: History): State {
   const shown = { ...state.definition, tools: filterOfferedTools(state, undefined) }
-  const tokens = estimateDefinitionTokens(shown) + historyTokens(history)
+  const tokens = estimateDefinitionTokens(shown) + countHistoryTokens(history)
   return { ...state, contextTokens: Math.ceil(tokens * state.estimateFactor), reportedTokens: 0, history }
 }
 
@@ -428,11 +428,11 @@ export function toRunTimes(run: Pick<RunState, 'runId' | 'parent' | 'startedAt' 
 }
 
 /**
- * The state of a run as JSON, from which `stateFromJson` makes the same state: what follows is folded onto it as onto
+ * The state of a run as JSON, from which `deserializeState` makes the same state: what follows is folded onto it as onto
  * the other. Digests that were computed on the way are left out, and computed again when they are asked for. Shares its
  * parts with the state, so it is to be written down, and not to be changed.
  */
-export function stateToJson(state: RunState): JsonObject {
+export function serializeState(state: RunState): JsonObject {
   const { history, callLog } = state
   return {
     ...(state as unknown as JsonObject),
@@ -441,8 +441,8 @@ export function stateToJson(state: RunState): JsonObject {
   }
 }
 
-/** The state that `stateToJson` wrote down. Anything else is taken as it comes: check before that it is such a state. */
-export function stateFromJson(json: JsonObject): RunState {
+/** The state that `serializeState` wrote down. Anything else is taken as it comes: check before that it is such a state. */
+export function deserializeState(json: JsonObject): RunState {
   const calls = json['callLog'] as unknown as readonly LoggedCall[]
   return {
     ...json,

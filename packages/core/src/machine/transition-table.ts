@@ -5,7 +5,7 @@ import { IllegalTransitionError } from '../values/errors.ts'
 type Row = { readonly [T in EventType]?: Phase }
 
 /** Legal in every phase but `done`, and without effect on the phase. */
-function anywhere(phase: Phase): Row {
+function allowAnywhere(phase: Phase): Row {
   return {
     run_resumed: phase,
     cancel_requested: phase,
@@ -26,7 +26,7 @@ function anywhere(phase: Phase): Row {
  */
 export const transitionTable: { readonly [P in Phase]: Row } = {
   idle: {
-    ...anywhere('idle'),
+    ...allowAnywhere('idle'),
     history_carried: 'idle',
     history_edited: 'idle',
     compaction_started: 'idle',
@@ -35,7 +35,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     run_finished: 'done',
   },
   streaming: {
-    ...anywhere('streaming'),
+    ...allowAnywhere('streaming'),
     assistant_started: 'streaming',
     assistant_text_delta: 'streaming',
     assistant_reasoning_delta: 'streaming',
@@ -50,7 +50,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     run_finished: 'done',
   },
   collecting: {
-    ...anywhere('collecting'),
+    ...allowAnywhere('collecting'),
     history_edited: 'collecting',
     output_checked: 'collecting',
     compaction_started: 'collecting',
@@ -60,7 +60,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     run_finished: 'done',
   },
   executing: {
-    ...anywhere('executing'),
+    ...allowAnywhere('executing'),
     approval_requested: 'executing',
     approval_decided: 'executing',
     tool_started: 'executing',
@@ -71,7 +71,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     tool_results_injected: 'injecting',
   },
   injecting: {
-    ...anywhere('injecting'),
+    ...allowAnywhere('injecting'),
     history_edited: 'injecting',
     compaction_started: 'injecting',
     context_compacted: 'injecting',
@@ -83,15 +83,15 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
 }
 
 /** The event types that are legal in a phase, in the table's order. */
-export function legalEvents(phase: Phase): readonly EventType[] {
+export function listLegalEvents(phase: Phase): readonly EventType[] {
   return Object.keys(transitionTable[phase]) as EventType[]
 }
 
 /** The table as a Mermaid state diagram. Events that keep the phase are left out: the table itself lists them. */
-export function transitionDiagram(): string {
+export function renderTransitionDiagram(): string {
   const lines = ['stateDiagram-v2', '  direction LR', '  [*] --> idle: run_started']
   for (const from of phases) {
-    for (const type of legalEvents(from)) {
+    for (const type of listLegalEvents(from)) {
       const to = transitionTable[from][type]
       if (to !== undefined && to !== from) lines.push(`  ${from} --> ${to}: ${type}`)
     }
@@ -101,10 +101,10 @@ export function transitionDiagram(): string {
 }
 
 /** Refuses an event, saying why. */
-export function illegalTransition(
+export function createIllegalTransition(
   state: RunState,
   event: { readonly type: EventType },
   detail?: string,
 ): IllegalTransitionError {
-  return new IllegalTransitionError(state.phase, event.type, legalEvents(state.phase), detail)
+  return new IllegalTransitionError(state.phase, event.type, listLegalEvents(state.phase), detail)
 }

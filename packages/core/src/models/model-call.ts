@@ -76,7 +76,7 @@ class ModelAttempt implements Observer<ModelSignal> {
       this.#stopTotal = clock.schedule(totalMs, () => this.#giveUp(`it took longer than ${totalMs} ms`))
     try {
       if (!this.#reports.follow(model.stream(request, { clock })))
-        this.#fail(brokenAdapter(model, 'its stream did not return an Observable'))
+        this.#fail(toAdapterFailure(model, 'its stream did not return an Observable'))
     } catch (error) {
       this.#fail(toFailure(error, model))
     }
@@ -101,9 +101,9 @@ class ModelAttempt implements Observer<ModelSignal> {
       if (signal.text !== '') this.#post(toDelta(signal, turn, attempt))
       return
     }
-    const fault = signalFault(signal)
-    if (fault) return this.#fail(brokenAdapter(model, fault))
-    const shown = output ? this.#shownSignals(signal, output) : [reported(signal)]
+    const fault = findSignalFault(signal)
+    if (fault) return this.#fail(toAdapterFailure(model, fault))
+    const shown = output ? this.#shownSignals(signal, output) : [toReported(signal)]
     if (shown === undefined) return
     if (signal.type === 'model_finished') this.#end()
     else this.#watch()
@@ -115,14 +115,14 @@ class ModelAttempt implements Observer<ModelSignal> {
   }
 
   complete(): void {
-    this.#fail(brokenAdapter(this.#call.model, 'it completed without model_finished'))
+    this.#fail(toAdapterFailure(this.#call.model, 'it completed without model_finished'))
   }
 
   #shownSignals(signal: ModelSignal, output: OutputStage): readonly StreamedSignal[] | undefined {
     try {
       return output.take(signal)
     } catch (error) {
-      if (error instanceof UnfitReply) this.#fail(brokenAdapter(this.#call.model, error.message))
+      if (error instanceof UnfitReply) this.#fail(toAdapterFailure(this.#call.model, error.message))
       else {
         this.#end()
         this.#call.owner?.onFault(error)
@@ -173,14 +173,14 @@ function toDelta(delta: ReportedDelta, turn: number, attempt: number): Signal {
 }
 
 /** A report without what only `outputStream` may add to it. */
-function reported(signal: ModelSignal): StreamedSignal {
+function toReported(signal: ModelSignal): StreamedSignal {
   if (!('written' in signal)) return signal
   const { written: _foreign, ...own } = signal as StreamedSignal & { readonly written?: unknown }
   return own
 }
 
 /** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
-function signalFault(signal: ModelSignal): string | undefined {
+function findSignalFault(signal: ModelSignal): string | undefined {
   if (isPlainDelta(signal)) return undefined
   const fault = modelSignalSchema(signal)
   if (fault === undefined) return undefined
@@ -189,23 +189,24 @@ function signalFault(signal: ModelSignal): string | undefined {
 }
 
 function toFailure(error: unknown, model: Model): ModelFailure {
-  if (error instanceof ProviderError) return soundFailure(error.toFailure(), model)
-  return brokenAdapter(model, `it threw ${formatNamedError(error)}`)
+  if (error instanceof ProviderError) return toSoundFailure(error.toFailure(), model)
+  return toAdapterFailure(model, `it threw ${formatNamedError(error)}`)
 }
 
 /** Returns the failure as the ledger can record it: without invalid numbers. */
-function soundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Model): ModelFailure {
+function toSoundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Model): ModelFailure {
   const known = {
     ...rest,
     ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
     ...(Number.isFinite(status) && { status }),
   }
   const fault = failureSchema(known)
-  if (fault) return brokenAdapter(model, `it threw a ProviderError that is not sound: ${formatFault(fault)}`)
+  if (fault)
+    return toAdapterFailure(model, `it threw a ProviderError that is not sound: ${formatFault(fault)}`)
   return known
 }
 
-function brokenAdapter({ provider, api }: Model, what: string): ModelFailure {
+function toAdapterFailure({ provider, api }: Model, what: string): ModelFailure {
   const message = `The adapter for ${provider} ${api} broke its contract: ${what}.`
   return { class: 'protocol', message, retryable: false }
 }

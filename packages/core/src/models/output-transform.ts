@@ -87,7 +87,7 @@ export function outputTransform<Context = AnyContext>(
   const { name, unit = 'sentence', maxChars = DEFAULT_CHARS, show } = options
   return {
     name,
-    begin: begunFor(
+    begin: beginFor(
       options,
       (part) =>
         new UnitWriter({
@@ -110,7 +110,7 @@ export function outputMask<Context = AnyContext>(
   const { name, pattern, window, replacement } = options
   return {
     name,
-    begin: begunFor(options, (part) => {
+    begin: beginFor(options, (part) => {
       const replace = (match: string): string =>
         typeof replacement === 'function'
           ? requireAnswer(`replacement of outputMask (${name})`, () => replacement(match, part), anyText)
@@ -122,7 +122,7 @@ export function outputMask<Context = AnyContext>(
 
 const asItIs: OutputWriter = { write: (text) => text, end: () => '' }
 
-function begunFor<Context>(
+function beginFor<Context>(
   { kinds: changed = kinds }: Named,
   begin: (part: OutputPart<Context>) => OutputWriter,
 ): OutputTransform<Context>['begin'] {
@@ -146,7 +146,7 @@ class UnitWriter implements OutputWriter {
     for (;;) {
       const end = findUnitEnd(unit, rest, from) ?? (rest.length > maxChars ? maxChars : undefined)
       if (end === undefined) break
-      const cut = wholeCharacters(rest, Math.min(end, maxChars))
+      const cut = findCharacterEnd(rest, Math.min(end, maxChars))
       shown += show(rest.slice(0, cut))
       rest = rest.slice(cut)
       from = 0
@@ -176,7 +176,7 @@ class MaskWriter implements OutputWriter {
     this.#held += text
     // A match that begins before this place is whole: it has `window` characters at most.
     const place = this.#held.length - this.#options.window
-    return place > 0 ? this.#upTo(wholeCharacters(this.#held, place, 0)) : ''
+    return place > 0 ? this.#upTo(findCharacterEnd(this.#held, place, 0)) : ''
   }
 
   end(): string {
@@ -241,7 +241,7 @@ function findSentenceEnd(text: string, from: number): number | undefined {
 }
 
 /** A place at or before `end` that parts no character in two; at least `least`, where one character is longer. */
-function wholeCharacters(text: string, end: number, least = 1): number {
+function findCharacterEnd(text: string, end: number, least = 1): number {
   if (end >= text.length || !isHighSurrogate(text, end - 1) || !isLowSurrogate(text, end)) return end
   return end - 1 >= least ? end - 1 : end + 1
 }

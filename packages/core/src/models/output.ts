@@ -65,8 +65,8 @@ export const someOutputStream: OptionCheck = fields<OutputStreamOptions>(
   { history: 'nextTurn' },
 )
 
-/** The part that the ledger records; `undefined` if replies are shown as they are. */
-export function recordedOutput(options: OutputStreamOptions | undefined): OutputPolicy | undefined {
+/** The part that the ledger records; `undefined` if replies are formatParts as they are. */
+export function toRecordedOutput(options: OutputStreamOptions | undefined): OutputPolicy | undefined {
   if (options === undefined || options.transforms.length === 0) return undefined
   const { transforms, nextTurn } = options
   return {
@@ -76,7 +76,7 @@ export function recordedOutput(options: OutputStreamOptions | undefined): Output
 }
 
 /** The transforms of an agent, then those of its runtime, whose `nextTurn` wins. */
-export function outputUnder(
+export function joinOutputs(
   own: OutputStreamOptions | undefined,
   over: OutputStreamOptions | undefined,
 ): OutputStreamOptions | undefined {
@@ -166,7 +166,7 @@ export class OutputStage {
     const { transforms, about } = this.#options
     const kind = type === 'model_text' ? 'text' : 'reasoning'
     return transforms.map(({ name, begin }) => {
-      return { name, writer: ran(name, 'begin', () => begin({ ...about, kind }), aWriter) }
+      return { name, writer: runTransform(name, 'begin', () => begin({ ...about, kind }), aWriter) }
     })
   }
 
@@ -174,7 +174,7 @@ export class OutputStage {
   #wrote(open: OpenPart, written: string, replaces = false): readonly StreamedSignal[] {
     let text = written
     for (const { name, writer } of open.writers)
-      if (text !== '') text = ran(name, 'write', () => writer.write(text), anyText)
+      if (text !== '') text = runTransform(name, 'write', () => writer.write(text), anyText)
     return report(open, { text, written, replaces })
   }
 
@@ -189,8 +189,8 @@ export class OutputStage {
     let text = ''
     for (const { name, writer } of open.writers) {
       const more = text
-      text = more === '' ? '' : ran(name, 'write', () => writer.write(more), anyText)
-      text += ran(name, 'end', () => writer.end(), anyText)
+      text = more === '' ? '' : runTransform(name, 'write', () => writer.write(more), anyText)
+      text += runTransform(name, 'end', () => writer.end(), anyText)
     }
     return report(open, { text, written: '', replaces: false })
   }
@@ -246,7 +246,7 @@ const aWriter = valueThat('an object with the functions write and end', (value) 
 })
 
 /** Calls a function of a transform, and checks its answer. */
-function ran<T>(transform: string, name: string, code: () => T, check: OptionCheck): T {
+function runTransform<T>(transform: string, name: string, code: () => T, check: OptionCheck): T {
   try {
     return requireAnswer(`${name} of the transform ${transform} of outputStream`, code, check)
   } catch (error) {
@@ -259,7 +259,7 @@ function ran<T>(transform: string, name: string, code: () => T, check: OptionChe
  * Returns an event as subscribers see it: without what the model wrote where `outputStream` showed another text. The ledger
  * holds both.
  */
-export function shownEvent(event: RuntimeEvent): RuntimeEvent {
+export function toShownEvent(event: RuntimeEvent): RuntimeEvent {
   if (!('written' in event)) return event
   const { written: _hidden, ...shown } = event
   return Object.freeze(shown)

@@ -1,4 +1,4 @@
-import { unfit, type Fault } from '../values/schema.ts'
+import { createUnfitFault, type Fault } from '../values/schema.ts'
 import type { ModelRef } from '../events/content.ts'
 import { type GivenPrice, type LongInputRates, maxPriceUsd, type Price } from '../events/usage.ts'
 import { ConfigurationError } from '../values/errors.ts'
@@ -58,7 +58,7 @@ const priceFields = fields<GivenPrice>(
   {
     ...rates,
     webSearchUsd: maybe(rate),
-    longInput: maybe((value) => longRates(value) ?? orderFault(value)),
+    longInput: maybe((value) => longRates(value) ?? findOrderFault(value)),
     source: maybe(anyText),
   },
   { ...otherNames, tiers: 'longInput' },
@@ -67,11 +67,11 @@ const priceFields = fields<GivenPrice>(
 /** The price of a model, in US dollars for a million tokens. */
 export const modelPrice: OptionCheck = (value) =>
   typeof value !== 'object' || value === null || Array.isArray(value)
-    ? unfit(value, 'US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }')
+    ? createUnfitFault(value, 'US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }')
     : priceFields(value)
 
 /** The rates of the longest input that is long enough hold, so their bounds ascend. */
-function orderFault(value: unknown): Fault | undefined {
+function findOrderFault(value: unknown): Fault | undefined {
   const bounds = (value as readonly LongInputRates[]).map(({ aboveInputTokens }) => aboveInputTokens)
   if (bounds.every((bound, place) => place === 0 || bound > (bounds[place - 1] ?? Infinity))) return undefined
   return {
@@ -81,14 +81,14 @@ function orderFault(value: unknown): Fault | undefined {
 }
 
 /** Returns the price of a model by the user's prices. Throws a `ConfigurationError` for an answer that is not a price. */
-export function checkedPrice(prices: Prices, model: ModelRef): Price | undefined {
-  const price = typeof prices === 'function' ? askedPrice(prices, model) : getOwn(prices, model.modelId)
+export function findCheckedPrice(prices: Prices, model: ModelRef): Price | undefined {
+  const price = typeof prices === 'function' ? askPrice(prices, model) : getOwn(prices, model.modelId)
   if (price !== undefined) requireOptions('prices', modelPrice, price, `the price of ${model.modelId}`)
-  return price && recordedPrice(price)
+  return price && toRecordedPrice(price)
 }
 
 /** The price as a ledger holds it: a field is there or not. */
-function recordedPrice({ longInput, ...price }: GivenPrice): Price {
+function toRecordedPrice({ longInput, ...price }: GivenPrice): Price {
   const longer = longInput?.map((rates) => omitUndefined({ ...rates }) as LongInputRates)
   return {
     ...(omitUndefined({ ...price }) as Omit<Price, 'longInput'>),
@@ -96,7 +96,7 @@ function recordedPrice({ longInput, ...price }: GivenPrice): Price {
   }
 }
 
-function askedPrice(
+function askPrice(
   prices: (model: ModelRef) => GivenPrice | undefined,
   model: ModelRef,
 ): GivenPrice | undefined {

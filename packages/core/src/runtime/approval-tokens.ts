@@ -5,7 +5,7 @@ import type { PendingApproval } from '../machine/calls.ts'
 import { isSameSecret } from '../values/digest.ts'
 import { type Clock, defaultHost } from '../values/host.ts'
 import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '../values/ids.ts'
-import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
+import { toCanonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import {
   anyObject,
   anyText,
@@ -20,7 +20,7 @@ import {
   valueThat,
 } from '../values/option.ts'
 import { shownApproval } from './run.ts'
-import { answerTo, type CommandAcknowledgement } from './commands.ts'
+import { createAnswer, type CommandAcknowledgement } from './commands.ts'
 import type { InContext, Runtime } from './runtime-options.ts'
 
 /** The secret that signs approval tokens, and their audience. */
@@ -149,7 +149,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
   if (signing === undefined) requireOptions('approvalTokens', secretText, undefined, 'secret')
   const keys = [signing as string, ...earlier].map((secret) => utf8ToBytes(secret))
   const sign = (body: string, key: Uint8Array): string =>
-    bytesToHex(hmac(sha256, key, utf8ToBytes(canonicalJson([version, audience, body]))))
+    bytesToHex(hmac(sha256, key, utf8ToBytes(toCanonicalJson([version, audience, body]))))
 
   const read = (token: unknown): ApprovalClaims | TokenRefusal => {
     if (typeof token !== 'string' || token.length > maxToken || !token.isWellFormed()) return invalid
@@ -172,7 +172,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
       const { expiresInMs = day, to = '', mayEdit = false } = given
       const expiresAt = Math.ceil(clock.now() + expiresInMs)
       const fields = [runId, toolCallId, attempt, inputDigest, expiresAt, mayEdit ? 'edit' : 'as-is']
-      const body = [version, ...fields, encodedName(to)].join('.')
+      const body = [version, ...fields, encodeName(to)].join('.')
       return `${body}.${sign(body, keys[0] as Uint8Array)}`
     },
     read,
@@ -186,21 +186,23 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
         const by = decision.by ?? to
         requireOptions('decide', name, by, 'by, which this token leaves to you,')
         if (to !== undefined && by !== to) {
-          return forbidden('The token was given to another person, and nothing was decided. Leave `by` out.')
+          return refuseToken(
+            'The token was given to another person, and nothing was decided. Leave `by` out.',
+          )
         }
         const answered = { toolCallId, attempt, inputDigest, by: by as string, via: 'token' }
         if (!decision.approved)
           return await runtime.send(runId, { type: 'deny', ...answered, reason: decision.reason }, own)
         const { input } = decision
         if (input !== undefined && !mayEdit) {
-          return forbidden(
+          return refuseToken(
             'The token allows the call only with the input that was shown. Issue one with mayEdit.',
           )
         }
         return await runtime.send(runId, { type: 'approve', ...answered, ...omitUndefined({ input }) }, own)
       }
       const unread = 'A decision with an approval token failed, and nobody waited for its answer'
-      return answerTo(decided(), (error) => defaultHost.report(error, unread))
+      return createAnswer(decided(), (error) => defaultHost.report(error, unread))
     },
   }
 }
@@ -224,7 +226,7 @@ function readClaims(body: string): ApprovalClaims | undefined {
 }
 
 /** Percent-encoding with a tilde for the percent sign, which the reader of a URL would undo; a full stop separates the parts. */
-function encodedName(to: string): string {
+function encodeName(to: string): string {
   return encodeURIComponent(to)
     .replaceAll(/[!'()*~.]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)
     .replaceAll('%', '~')
@@ -237,6 +239,6 @@ const invalid: TokenRefusal = {
     'The token was not issued here for this audience, or was changed on its way. Nothing was decided. Open the link again as it was sent.',
 }
 
-function forbidden(message: string): TokenRefusal {
+function refuseToken(message: string): TokenRefusal {
   return { accepted: false, code: 'token_forbids', message }
 }

@@ -5,10 +5,10 @@ import type { FinishReason } from '../events/event-parts.ts'
 import type { ChildTotals, EventOf } from '../events/event.ts'
 import { limitReasons } from '../events/limits.ts'
 import { type Signal, toolSignalSchema } from '../events/signals.ts'
-import { unlessEnded } from '../ledger/append-rules.ts'
+import { ignoreEnded } from '../ledger/append-rules.ts'
 import type { InboxEntry, Ledger } from '../ledger/ledger.ts'
 import { toEvent } from '../machine/advance.ts'
-import { findCall, listCallsAwaitingChild, openTurnCalls, textContent } from '../machine/calls.ts'
+import { findCall, listCallsAwaitingChild, openTurnCalls, toTextContent } from '../machine/calls.ts'
 import { evolve } from '../machine/evolve.ts'
 import { assumeChildTotals, getGraceEnd, limitChild, settleUsage } from '../machine/limits.ts'
 import { findWakeTime, isSuspended } from '../machine/next-action.ts'
@@ -81,7 +81,7 @@ export function driveChild(
     totals: async ({ isUnderWay }) => {
       const isNowhere = async () => (await ledger.head(childId).catch(() => true)) === undefined
       if (!(isUnderWay && begun !== undefined) && (await isNowhere())) return undefined
-      return await leftTotals(ledger, state, call)
+      return await readLeftTotals(ledger, state, call)
     },
   }
 }
@@ -108,7 +108,7 @@ export async function forwardToChild(
   root: RunId,
 ): Promise<void> {
   // A run that has ended has no call open any more.
-  if (await isDescendantOf(ledger, childId, root)) await unlessEnded(ledger.put(childId, entry))
+  if (await isDescendantOf(ledger, childId, root)) await ignoreEnded(ledger.put(childId, entry))
 }
 
 /**
@@ -128,7 +128,7 @@ export async function reportChildEnd(child: RunState, parts: RuntimeParts, conte
   const stop = toChildStop(toResult(child))
   if (awaiting === undefined || stop.kind !== 'ended') return
   const command = toSettleCommand(awaiting.toolCallId, stop)
-  await unlessEnded(ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() }))
+  await ignoreEnded(ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() }))
   if (!isSuspended(state) || agents.find(state.agent) === undefined || runs.isDrained) return
   const waiting = runs.ensureDriver(state.runId)
   // A process that has taken the run over since drives it, and reads its inbox.
@@ -183,7 +183,7 @@ export function startChild(
       const found = await stopped
       if (found.kind === 'waits') return deferUnlessCancelled()
       if (found.kind === 'never_begun')
-        return end({ outcome: 'cancelled', content: textContent('cancelled') })
+        return end({ outcome: 'cancelled', content: toTextContent('cancelled') })
       const { outcome, content, totals: child } = found
       end({ outcome, content, child })
     } catch (error) {
@@ -191,7 +191,7 @@ export function startChild(
       if (error instanceof LedgerConflictError) return deferUnlessCancelled()
       const text = `The work could not be done: ${formatError(error)}`
       const child = await driven.totals({ isUnderWay: false })
-      end({ outcome: 'failed', content: textContent('failed', text), child })
+      end({ outcome: 'failed', content: toTextContent('failed', text), child })
     }
   }
   /** The child run has not recorded its end in time: the call ends, and what the child was granted counts as used. */
@@ -199,7 +199,7 @@ export function startChild(
     const text = 'The work was told to stop, and had not stopped in time. It may have had effects.'
     end({
       outcome: 'cancelled',
-      content: textContent('cancelled', text),
+      content: toTextContent('cancelled', text),
       child: await driven.totals({ isUnderWay: true }),
     })
   }
@@ -294,7 +294,7 @@ export function toSettleCommand(
 
 export function toChildStop(result: RunResult): ChildStop {
   if (result.status !== 'done') return { kind: 'waits' }
-  const { outcome, text } = endingText(result)
+  const { outcome, text } = describeEnding(result)
   return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: toTotals(result) }
 }
 
@@ -313,7 +313,7 @@ function toTotals(result: RunResult): ChildTotals {
 /** Reasons of a run that stopped at a limit, and may have written down what it had. */
 const limited: ReadonlySet<FinishReason> = new Set([...Object.values(limitReasons), 'stopped' as const])
 
-function endingText({ reason = 'model_failed', detail, text }: RunResult): {
+function describeEnding({ reason = 'model_failed', detail, text }: RunResult): {
   readonly outcome: 'success' | 'failed' | 'cancelled'
   readonly text: string
 } {
@@ -341,14 +341,18 @@ export async function readChildTotals(
   const isFinal = state.phase === 'done'
   state = withCallUnderWay(state)
   for (const call of openTurnCalls(state).filter(hasChildUnderWay)) {
-    const totals = withChildTotals(state.totals, await leftTotals(ledger, state, call))
+    const totals = withChildTotals(state.totals, await readLeftTotals(ledger, state, call))
     state = { ...state, totals }
   }
   return { totals: toTotals(toResult(state)), isFinal }
 }
 
 /** Reads what a parent counts of a started child run: its usage if it has ended, otherwise no less than its grant. */
-async function leftTotals(ledger: Ledger, parent: Pick<RunState, 'runId'>, call: Call): Promise<ChildTotals> {
+async function readLeftTotals(
+  ledger: Ledger,
+  parent: Pick<RunState, 'runId'>,
+  call: Call,
+): Promise<ChildTotals> {
   // One that cannot be read counts like one that is not there yet.
   const found = await readChildTotals(ledger, deriveChildRunId(parent.runId, call.toolCallId)).catch(
     () => undefined,
@@ -511,6 +515,6 @@ async function readAnswer(
     return { ...ending, content: content as readonly ResultPart[] }
   } catch (error) {
     const text = `The work was done, and its answer could not be read: ${formatError(error)}`
-    return { ...ending, outcome: 'failed', content: textContent('failed', text) }
+    return { ...ending, outcome: 'failed', content: toTextContent('failed', text) }
   }
 }

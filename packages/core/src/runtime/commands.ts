@@ -62,7 +62,7 @@ export class SentCommands {
     key: string,
     deliver: () => Promise<void>,
   ): Promise<CommandAcknowledgement> {
-    if (this.#sent.has(key)) throw duplicateSendError(this.#runId, key)
+    if (this.#sent.has(key)) throw createDuplicateSendError(this.#runId, key)
     const { promise, resolve, reject } = Promise.withResolvers<CommandAcknowledgement>()
     const sent: SentCommand = { command, afterSeq: undefined, isDelivered: false, resolve, reject }
     this.#sent.set(key, sent)
@@ -208,23 +208,23 @@ export function isOvertaken(error: unknown): boolean {
 }
 
 /** A command under a key that another command has had. */
-export function duplicateSendError(runId: RunId, key: string): LedgerConflictError {
+export function createDuplicateSendError(runId: RunId, key: string): LedgerConflictError {
   const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`
   return new LedgerConflictError('unique', message)
 }
 
-export function refusedAtEnd(runId: RunId): Refusal {
+export function refuseAtEnd(runId: RunId): Refusal {
   return { code: 'run_finished', message: describeFinished(`Run ${runId} is finished`) }
 }
 
 /** The refusal of a command by a handle of a drained runtime. */
-export function refusedByDrain(runId: RunId): Refusal {
+export function refuseByDrain(runId: RunId): Refusal {
   const message = `The runtime that holds this handle of run ${runId} was drained and drives no run any more. Send the command from another process. A command that is in the inbox already is decided by the next process that drives the run.`
   return { code: 'drained', message }
 }
 
 /** The refusal of a command about a call that no run of the family has open. */
-export function unknownCall(runId: RunId): Refusal {
+export function refuseUnknownCall(runId: RunId): Refusal {
   const message = `Run ${runId} has no open tool call of that id, nor has a child run of it; show the run to see which wait.`
   return { code: 'unknown_call', message }
 }
@@ -249,7 +249,7 @@ class Answer<T> extends Promise<T> {
  * The answer to a caller who may not wait for it, as to a steer whose effect the events show. If it rejects and nobody reads
  * it, the failure is reported: it is neither lost, nor ends the process as an unhandled rejection.
  */
-export function answerTo<T>(asked: Promise<T>, onUnread: (error: unknown) => void): Promise<T> {
+export function createAnswer<T>(asked: Promise<T>, onUnread: (error: unknown) => void): Promise<T> {
   const answer = new Answer<T>((resolve) => resolve(asked))
   // A promise is read where it is handed on, so before it can reject.
   void Promise.prototype.then.call(answer, undefined, (error: unknown) => {
@@ -258,6 +258,6 @@ export function answerTo<T>(asked: Promise<T>, onUnread: (error: unknown) => voi
   return answer
 }
 
-export function unreadAnswer(verb: string, runId: string): string {
+export function describeUnreadAnswer(verb: string, runId: string): string {
   return `${verb} failed for run ${runId}, and nobody waited for its answer`
 }

@@ -1,26 +1,26 @@
 import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
-import { unlessEnded } from '../ledger/append-rules.ts'
+import { ignoreEnded } from '../ledger/append-rules.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { decide } from '../machine/decide.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId, extractRunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyObject, fields, filledText, maybe, milliseconds, type OptionCheck } from '../values/option.ts'
-import { faultIn } from '../values/schema.ts'
+import { placeFault } from '../values/schema.ts'
 import { isDescendantOf } from './children.ts'
 import {
   type CommandAcknowledgement,
   isOvertaken,
-  refusedAtEnd,
+  refuseAtEnd,
   SentCommands,
-  unknownCall,
+  refuseUnknownCall,
 } from './commands.ts'
-import { changedInputRefusal } from './inbox.ts'
+import { findChangedInputRefusal } from './inbox.ts'
 import { isDrivenByOther } from './leases.ts'
 import type { RunLoop } from './run-loop.ts'
 import { loadState, readStart, type RunResult } from './run-result.ts'
 import type { RunRegistry } from './run-registry.ts'
-import { malformed } from './run.ts'
+import { refuseMalformedCommand } from './run.ts'
 import { type CancelSignal, requireRunOptions, someSignal } from './runtime-options.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
 import type { RunInput } from './start-run.ts'
@@ -216,26 +216,27 @@ export async function postCommand(
   const { ledger, host } = parts
   const runId = parseRunId(text)
   if (runId === undefined) throw new RunNotFoundError(text)
-  const fault = faultIn('the command', outsideCommand(command))
-  if (fault) return { ...malformed('post', fault), wake: runId }
+  const fault = placeFault('the command', outsideCommand(command))
+  if (fault) return { ...refuseMalformedCommand('post', fault), wake: runId }
   const asked = ('toolCallId' in command && extractRunId(command.toolCallId)) || runId
   const wake = await findOpenRoot(ledger, runId)
-  if (!(await isDescendantOf(ledger, asked, runId))) return { accepted: false, ...unknownCall(runId), wake }
+  if (!(await isDescendantOf(ledger, asked, runId)))
+    return { accepted: false, ...refuseUnknownCall(runId), wake }
   const state = await loadState(ledger, asked)
   if (state === undefined) throw new RunNotFoundError(asked)
   const decision = decide(state, command, { at: host.clock.now(), random: host.random() })
   const refusal =
     'refused' in decision
       ? decision.refused
-      : await changedInputRefusal(command, { runId: asked, parts, context: undefined })
+      : await findChangedInputRefusal(command, { runId: asked, parts, context: undefined })
   if (refusal) {
     const sent = new SentCommands(asked, ledger, host.clock)
     return { ...(await sent.refused(command, refusal)), wake }
   }
   // The root is driven, and hands a command about a call of a child run down to it.
   const target = asked === runId ? runId : wake
-  const isFresh = await unlessEnded(ledger.put(target, { key, command, at: host.clock.now() }))
-  if (isFresh === undefined) return { accepted: false, ...refusedAtEnd(target), wake }
+  const isFresh = await ignoreEnded(ledger.put(target, { key, command, at: host.clock.now() }))
+  if (isFresh === undefined) return { accepted: false, ...refuseAtEnd(target), wake }
   return { accepted: true, wake }
 }
 

@@ -1,19 +1,19 @@
 import type { Agent } from '../agent/agent.ts'
-import { checkedTool, toolNamed, toolsNow } from '../agent/source-tools.ts'
-import { answersIn } from '../events/answer-schema.ts'
-import { type Message, type ModelRef, sameModel, joinText } from '../events/content.ts'
+import { findCheckedTool, findTool, listAllTools } from '../agent/source-tools.ts'
+import { readAnswers } from '../events/answer-schema.ts'
+import { type Message, type ModelRef, isSameModel, joinText } from '../events/content.ts'
 import type { ToolSpending } from '../events/event.ts'
 import { defaultLimits } from '../events/limits.ts'
 import { readResultName } from '../events/model-request.ts'
 import type { Signal } from '../events/signals.ts'
-import { largerUsage, tokenCounts, type Usage } from '../events/usage.ts'
-import { findCall, textContent } from '../machine/calls.ts'
+import { takeLargerUsage, pickTokenCounts, type Usage } from '../events/usage.ts'
+import { findCall, toTextContent } from '../machine/calls.ts'
 import { buildSummaryRequest } from '../machine/compaction.ts'
 import { readMessages } from '../machine/history.ts'
 import { computeLeftForCall } from '../machine/limits.ts'
-import { modelRequest } from '../machine/request.ts'
+import { toModelRequest } from '../machine/request.ts'
 import {
-  changedCallEffects,
+  diffCallEffects,
   type Effect,
   onlyCallsRequireEffects,
   requiredEffects,
@@ -22,11 +22,11 @@ import type { ExecutingState, RunState } from '../machine/state.ts'
 import { startModelCall } from '../models/model-call.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
-import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
-import { isLonger, reconcileCall, shortenedResult, startTool } from '../tools/tool-call.ts'
+import { guardInput, guardOutput, guardResults, selectGuardrails } from '../tools/guardrails.ts'
+import { isLonger, reconcileCall, shortenResult, startTool } from '../tools/tool-call.ts'
 import { extractJson } from '../tools/tool-schema.ts'
 import type { CallContext, ToolRun } from '../tools/tool.ts'
-import { answerInTime, CHECK_MS, late, stoppableClock } from '../values/answer-in-time.ts'
+import { answerInTime, CHECK_MS, late, createStoppableClock } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
@@ -61,7 +61,7 @@ export class Effects {
     this.#followed = !draining && onlyCallsRequireEffects(state) ? state : undefined
     if (before && this.#followed?.turn === before.turn) {
       // A later state of the same turn: only the calls that have changed count.
-      const { stopped, required } = changedCallEffects(before, this.#followed)
+      const { stopped, required } = diffCallEffects(before, this.#followed)
       for (const key of stopped) this.#stop(key)
       for (const effect of required) this.#startOnce(effect)
     } else this.#followAll(state, draining)
@@ -74,7 +74,7 @@ export class Effects {
   startPureCheck(state: RunState): boolean {
     if (state.phase !== 'collecting' || this.#run.results) return false
     const { approval, guardrails } = this.#run.findAgent(state.agent)
-    if (approval || guardrailsFor(guardrails, 'tool_input').length > 0) return false
+    if (approval || selectGuardrails(guardrails, 'tool_input').length > 0) return false
     const [effect, ...others] = requiredEffects(state)
     if (effect?.kind !== 'check_calls' || others.length > 0) return false
     this.#startOnce(effect)
@@ -158,7 +158,7 @@ const starters: { readonly [Kind in Effect['kind']]: Starter<Kind> } = {
   check_output: (effect, run, post) =>
     beginCheck(run, async (clock) => {
       const { state } = effect
-      const verdict = await answerVerdict(state, { agent: getAgent(effect, run), clock })
+      const verdict = await judgeAnswer(state, { agent: getAgent(effect, run), clock })
       post({ type: 'output_checked', turn: state.turn, verdict })
     }),
   summarize: beginSummary,
@@ -166,7 +166,7 @@ const starters: { readonly [Kind in Effect['kind']]: Starter<Kind> } = {
 
 /** Begins a check whose timers end with it. */
 function beginCheck({ host }: RunContext, check: (clock: Clock) => void | Promise<void>): Begun {
-  const { clock, stop } = stoppableClock(host.clock)
+  const { clock, stop } = createStoppableClock(host.clock)
   void check(clock)
   return { stop }
 }
@@ -179,7 +179,7 @@ function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: P
   const { state } = effect
   const { runId, turn, attempt, agent: name } = state
   const agent = getAgent(effect, run)
-  const isCalled = (model: ModelRef): boolean => sameModel(model, attempt.model)
+  const isCalled = (model: ModelRef): boolean => isSameModel(model, attempt.model)
   // The run may have been given another model than its agent's.
   const given =
     state.givenModel && isCalled(state.givenModel.model) ? run.findModel(attempt.model) : undefined
@@ -193,7 +193,7 @@ function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: P
   const { timeouts, outputStream } = agent
   const about = { runId, agent: name, turn, context: run.context }
   const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
-  const call = { model, request: modelRequest(state), turn, attempt: attempt.number }
+  const call = { model, request: toModelRequest(state), turn, attempt: attempt.number }
   return startModelCall({ ...call, timeouts, output, owner: run }, run.host, post)
 }
 
@@ -212,7 +212,7 @@ function beginCallCheck(effect: EffectOf<'check_calls'>, run: RunContext, post: 
   // Tools, guardrails and policies are asked about no input that is not there.
   const calls = state.calls.filter(({ inputRemoved }) => inputRemoved === undefined)
   return beginCheck(run, (clock) =>
-    checkCalls(calls, { ...agent, tools: toolsNow(agent) }, { ...site, clock }, post),
+    checkCalls(calls, { ...agent, tools: listAllTools(agent) }, { ...site, clock }, post),
   )
 }
 
@@ -234,13 +234,13 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
       // It does not run for real: it has no approval for that.
       const text =
         'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
-      post({ ...ended, outcome: 'failed', content: textContent('failed', text) })
+      post({ ...ended, outcome: 'failed', content: toTextContent('failed', text) })
     }
     return {}
   }
   if (call.child !== undefined)
     return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
-  const tool = checkedTool(getAgent(effect, run), call, state)
+  const tool = findCheckedTool(getAgent(effect, run), call, state)
   const messages = (): readonly Message[] => deepFreeze(readMessages(state.history))
   const reported: ToolSpending[] = []
   const left: NonNullable<ToolRun['left']> = () => {
@@ -252,7 +252,7 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
   }
   const { graceMs = defaultLimits.graceMs } = state.limits
   return startTool(
-    { tool, call, context: { ...callContext(effect, run), messages, left }, host, graceMs },
+    { tool, call, context: { ...toCallContext(effect, run), messages, left }, host, graceMs },
     (signal) => {
       if (signal.type === 'tool_progressed' && signal.spent) reported.push(signal.spent)
       post(signal)
@@ -262,14 +262,17 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
 
 function beginReconciliation(effect: EffectOf<'reconcile'>, run: RunContext, post: Post): Begun {
   const { call, state } = effect
-  const tool = checkedTool(getAgent(effect, run), call, state)
-  const context = callContext(effect, run)
+  const tool = findCheckedTool(getAgent(effect, run), call, state)
+  const context = toCallContext(effect, run)
   return beginCheck(run, (clock) =>
     reconcileCall({ tool, call, context, host: { ...run.host, clock } }, post),
   )
 }
 
-function callContext({ call, state }: EffectOf<'tool' | 'reconcile'>, { context }: RunContext): CallContext {
+function toCallContext(
+  { call, state }: EffectOf<'tool' | 'reconcile'>,
+  { context }: RunContext,
+): CallContext {
   return { runId: state.runId, turn: state.turn, toolCallId: call.toolCallId, context }
 }
 
@@ -277,11 +280,11 @@ function callContext({ call, state }: EffectOf<'tool' | 'reconcile'>, { context 
 function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signal {
   if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
   const agent = getAgent(effect, run)
-  const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
+  const max = findTool(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
   const { content, projected = content, toolCallId } = signal
   if (!isLonger(projected, max)) return signal
-  const isReadable = toolNamed(agent, readResultName) !== undefined
-  return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
+  const isReadable = findTool(agent, readResultName) !== undefined
+  return { ...signal, shown: shortenResult(projected, { max, toolCallId, isReadable }) }
 }
 
 /** Lets guardrails look, and posts one `guardrails_checked`. */
@@ -295,20 +298,20 @@ async function checkGuardrails(
   const { guardrails } = agent
   const signal = { type: 'guardrails_checked', on, guardrails: names } as const
   if (effect.on === 'input') {
-    const finds = await findsInInput(guardrailsFor(guardrails, 'input', names), effect, site)
+    const finds = await guardInput(selectGuardrails(guardrails, 'input', names), effect, site)
     return post({ ...signal, place: effect.inputCheck.seq, finds })
   }
   const finds =
     effect.on === 'output'
-      ? await findsInOutput(guardrailsFor(guardrails, 'output', names), effect.state, site)
-      : await findsInResults(guardrailsFor(guardrails, 'tool_output', names), effect.state, site)
+      ? await guardOutput(selectGuardrails(guardrails, 'output', names), effect.state, site)
+      : await guardResults(selectGuardrails(guardrails, 'tool_output', names), effect.state, site)
   post({ ...signal, place: state.turn, finds })
 }
 
 type AnswerVerdict = Extract<Signal, { readonly type: 'output_checked' }>['verdict']
 
 /** Reads the answer of a reply by the agent's schema: the parsed answer, or what does not fit. */
-export async function answerVerdict(
+export async function judgeAnswer(
   state: EffectOf<'check_output'>['state'],
   { agent, clock }: { readonly agent: Agent<unknown>; readonly clock: Clock },
 ): Promise<AnswerVerdict> {
@@ -318,7 +321,7 @@ export async function answerVerdict(
   const asked = state.definition.output
   try {
     const errors: string[] = []
-    for (const output of asked ? answersIn(asked, written) : [written]) {
+    for (const output of asked ? readAnswers(asked, written) : [written]) {
       const read = await answerInTime(() => agent.output?.read(output), clock)
       if (read === late) return refused(`the check of the schema did not end within ${CHECK_MS} ms`)
       if (read === undefined || !('error' in read)) return { valid: true, output }
@@ -339,7 +342,7 @@ function beginSummary(effect: EffectOf<'summarize'>, run: RunContext, post: Post
   const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
     post({ type: 'summarized', turn, answer, ...omitUndefined({ usage }) })
   const model = agent.summarizer
-  if (model === undefined || !sameModel(model, compacting.model)) {
+  if (model === undefined || !isSameModel(model, compacting.model)) {
     const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`
     say({ failure: { class: 'not_found', message, retryable: false } })
     return {}
@@ -347,7 +350,7 @@ function beginSummary(effect: EffectOf<'summarize'>, run: RunContext, post: Post
   const request = buildSummaryRequest(state, compacting)
   const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
   return startModelCall(call, run.host, (signal) => {
-    if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
+    if (signal.type === 'model_usage') usage = takeLargerUsage(usage ?? {}, pickTokenCounts(signal.usage))
     else if (signal.type === 'model_failed') say({ failure: signal.failure })
     else if (signal.type === 'model_finished') say({ text: joinText(signal.parts) })
   })

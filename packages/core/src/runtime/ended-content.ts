@@ -1,5 +1,5 @@
 import type { Agent } from '../agent/agent.ts'
-import { agentsInRun } from '../agent/registry.ts'
+import { listAgentsInRun } from '../agent/registry.ts'
 import type { RecordingPolicy } from '../events/agent-definition.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RunState } from '../machine/state.ts'
@@ -17,7 +17,7 @@ export function requireRemovable(
   ledger: Ledger,
 ): void {
   if (ledger.removeContent !== undefined) return
-  const own = agentsInRun(agent).map(({ definition }) => definition.policy?.recording)
+  const own = listAgentsInRun(agent).map(({ definition }) => definition.policy?.recording)
   if (![recording, ...own].some((policy) => policy?.content === 'digests')) return
   throw new ConfigurationError(
     `The recording policy of a run of agent ${agent.name} says content: 'digests', and its ledger cannot remove content. Use sqliteLedger or postgresLedger, or leave content out.`,

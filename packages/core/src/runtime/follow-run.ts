@@ -74,10 +74,10 @@ async function followRun(
     }
     if (isOver(state)) return state
     if (changes.isWoken) continue
-    if (runs.isDrained) throw drainedError(state)
+    if (runs.isDrained) throw createDrainedError(state)
     if (isSuspended(state) || (await runs.isDriven(state.runId))) undrivenAt = undefined
     // Its driver may have come to the end between the look at the run and the look at the driver.
-    else if (undrivenAt === state.seq) throw interruptedError(state)
+    else if (undrivenAt === state.seq) throw createInterruptedError(state)
     else {
       undrivenAt = state.seq
       changes.wake()
@@ -205,22 +205,22 @@ export class StoppedElsewhere {
 }
 
 /** The runs that only a command can continue. */
-export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
-  for await (const state of unfinishedRuns(ledger)) {
+export async function* readSuspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
+  for await (const state of readUnfinishedRuns(ledger)) {
     if (isSuspended(state)) yield await readResultWithChildren(state, ledger)
   }
 }
 
 /** The runs that have not ended, wait for nothing, and are driven by no process. */
-export async function* interruptedRuns(parts: RuntimeParts): AsyncGenerator<RunResult, void, undefined> {
+export async function* readInterruptedRuns(parts: RuntimeParts): AsyncGenerator<RunResult, void, undefined> {
   const { ledger } = parts
-  for await (const state of unfinishedRuns(ledger)) {
+  for await (const state of readUnfinishedRuns(ledger)) {
     if (await isInterrupted(state, parts)) yield await readResultWithChildren(state, ledger)
   }
 }
 
 /** Leaves out child runs: a caller continues the root run. */
-async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
+async function* readUnfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
   for await (const { runId } of ledger.runs()) {
     const state = await loadState(ledger, runId)
     if (state && state.phase !== 'done' && state.parent?.relation !== 'child') yield state
@@ -251,7 +251,7 @@ function getStatus(state: RunState, isDriven: boolean): BusyRun['status'] {
 }
 
 /** The refusal of a run whose session has one that has not ended. */
-export function busySessionError(state: RunState, isDriven: boolean): LedgerConflictError {
+export function createBusySessionError(state: RunState, isDriven: boolean): LedgerConflictError {
   const status = getStatus(state, isDriven)
   const wait = "start this run with whenBusy: 'wait'; session(…).run gives it the input with whenBusy: 'join'"
   const ways: Readonly<Record<BusyRun['status'], string>> = {
@@ -259,10 +259,10 @@ export function busySessionError(state: RunState, isDriven: boolean): LedgerConf
     under_way: `Wait for its end, cancel it, or ${wait}.`,
     interrupted: `No process drives it: runtime.resume('${state.runId}') continues it; or cancel it. Then start this run again.`,
   }
-  return conflict(
+  return createConflict(
     state,
     status,
-    `${statusText(state, status)}, and a second run beside it would be a second history. ${ways[status]}`,
+    `${describeRunStatus(state, status)}, and a second run beside it would be a second history. ${ways[status]}`,
   )
 }
 
@@ -276,9 +276,9 @@ export async function readNewerHead(ledger: Ledger, { runId, seq }: RunState): P
 }
 
 /** The end of waiting for a run that no process drives. */
-export function interruptedError(state: RunState): LedgerConflictError {
-  const what = `${statusText(state, 'interrupted')}, so waiting for it would never end`
-  return conflict(
+export function createInterruptedError(state: RunState): LedgerConflictError {
+  const what = `${describeRunStatus(state, 'interrupted')}, so waiting for it would never end`
+  return createConflict(
     state,
     'interrupted',
     `${what}. To continue, runtime.resume('${state.runId}') continues it; or cancel it.`,
@@ -286,7 +286,7 @@ export function interruptedError(state: RunState): LedgerConflictError {
 }
 
 /** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
-export function keptInputError(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
+export function createKeptInputError(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
   const { kind, message, busy } = refusal
   return new LedgerConflictError(
     kind,
@@ -296,24 +296,24 @@ export function keptInputError(refusal: LedgerConflictError, inputId: string): L
 }
 
 /** The end of waiting in a runtime that was drained. */
-export function drainedError(state: RunState): LedgerConflictError {
-  return conflict(
+export function createDrainedError(state: RunState): LedgerConflictError {
+  return createConflict(
     state,
     getStatus(state, true),
-    `The runtime was drained while it waited for run ${state.runId}${sessionText(state)}. Start the run in another process.`,
+    `The runtime was drained while it waited for run ${state.runId}${formatSession(state)}. Start the run in another process.`,
   )
 }
 
-function conflict(state: RunState, status: BusyRun['status'], message: string): LedgerConflictError {
+function createConflict(state: RunState, status: BusyRun['status'], message: string): LedgerConflictError {
   return new LedgerConflictError('session', message, { busy: { runId: state.runId, status } })
 }
 
-function statusText(state: RunState, status: BusyRun['status']): string {
-  const run = `Run ${state.runId}${sessionText(state)}`
+function describeRunStatus(state: RunState, status: BusyRun['status']): string {
+  const run = `Run ${state.runId}${formatSession(state)}`
   const last = `its last event, ${state.seq}, is of ${new Date(state.at).toISOString()}`
   switch (status) {
     case 'suspended':
-      return `${run} waits for ${waitReasonText(state)}`
+      return `${run} waits for ${describeWait(state)}`
     case 'under_way':
       return `${run} is under way`
     case 'interrupted':
@@ -321,7 +321,7 @@ function statusText(state: RunState, status: BusyRun['status']): string {
   }
 }
 
-function waitReasonText(state: RunState): string {
+function describeWait(state: RunState): string {
   const asked = openTurnCalls(state).filter(({ status }) => status === 'awaiting_approval')
   const deferred = openTurnCalls(state).filter(({ status }) => status === 'deferred')
   const calls = [
@@ -332,6 +332,6 @@ function waitReasonText(state: RunState): string {
   return state.metLimit ? `its limit ${state.metLimit.limit} to be raised` : 'something from outside'
 }
 
-function sessionText({ sessionId }: RunState): string {
+function formatSession({ sessionId }: RunState): string {
   return sessionId === undefined ? '' : ` of session ${sessionId}`
 }

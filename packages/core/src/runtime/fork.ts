@@ -11,7 +11,7 @@ import {
   type RuntimeEvent,
 } from '../events/event.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { findCall, textContent } from '../machine/calls.ts'
+import { findCall, toTextContent } from '../machine/calls.ts'
 import { decide } from '../machine/decide.ts'
 import { withEdits } from '../machine/evolve.ts'
 import { buildForkedEvents, requireForkable } from '../machine/fork.ts'
@@ -62,12 +62,16 @@ interface Forked {
  * Returns the facts that record the edits of a fork. Throws a `ConfigurationError` for an edit that is impossible
  * there.
  */
-export function editFacts(edit: ForkEdit, forked: Forked): readonly Fact[] {
-  return [...resultFacts(edit, forked), ...approvalFacts(edit, forked), ...historyFacts(edit, forked.state)]
+export function toEditFacts(edit: ForkEdit, forked: Forked): readonly Fact[] {
+  return [
+    ...toResultFacts(edit, forked),
+    ...toApprovalFacts(edit, forked),
+    ...toHistoryFacts(edit, forked.state),
+  ]
 }
 
 /** Returns the call of the fork at the place of a call of the source run; callers know the id of the latter. */
-function callAt(
+function findCallAt(
   { state, source }: Forked,
   toolCallId: string,
   statuses: readonly CallStatus[],
@@ -77,25 +81,25 @@ function callAt(
   return state.calls.find((call) => call.part === place.part && statuses.includes(call.status))
 }
 
-function resultFacts({ results = [] }: ForkEdit, forked: Forked): readonly Fact[] {
+function toResultFacts({ results = [] }: ForkEdit, forked: Forked): readonly Fact[] {
   const { state } = forked
   return results.map(({ toolCallId: given, content, outcome = 'success' }): Fact => {
-    const call = callAt(forked, given, ['started', 'deferred'])
+    const call = findCallAt(forked, given, ['started', 'deferred'])
     if (call === undefined) {
       throw new ConfigurationError(
         `Tool call ${given} is not a started call without a result at event ${state.seq}, so the fork cannot give it a result there. Fork right after its tool_started.`,
       )
     }
     const { toolCallId, name } = call
-    const parts = typeof content === 'string' ? textContent(outcome, content) : content
+    const parts = typeof content === 'string' ? toTextContent(outcome, content) : content
     return { type: 'tool_result', turn: state.turn, toolCallId, name, outcome, content: parts }
   })
 }
 
-function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly Fact[] {
+function toApprovalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly Fact[] {
   const { state } = forked
   return approvals.flatMap(({ toolCallId: given, by, ...decision }): readonly Fact[] => {
-    const call = callAt(forked, given, ['awaiting_approval'])
+    const call = findCallAt(forked, given, ['awaiting_approval'])
     if (call === undefined) {
       throw new ConfigurationError(
         `Tool call ${given} waits for no approval at event ${state.seq}, so the fork cannot decide about it there. Fork right after its approval_requested.`,
@@ -111,7 +115,7 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
   })
 }
 
-function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunState): readonly Fact[] {
+function toHistoryFacts({ input, history = [], by, reason }: ForkEdit, state: RunState): readonly Fact[] {
   const messages = readMessages(state.history)
   const index = messages.findLastIndex(({ role }) => role === 'user')
   const replaced = input === undefined ? [] : [{ index, message: toUserMessage(input) }]
@@ -200,8 +204,8 @@ export async function buildFork(
       events.push(event)
     }
   }
-  record(editFacts(edit, { state, source: before }))
-  record(await resultsUnderWay(ledger, { state, source: before }))
+  record(toEditFacts(edit, { state, source: before }))
+  record(await readResultsUnderWay(ledger, { state, source: before }))
   return events
 }
 
@@ -229,7 +233,7 @@ export interface AskedCall {
  * The facts that end the calls of a fork that were about to run or under way where it begins, and of which the other
  * run's record says how they ended: nothing is started again, and nothing is in doubt.
  */
-async function resultsUnderWay(ledger: Ledger, { state, source }: Forked): Promise<readonly Fact[]> {
+async function readResultsUnderWay(ledger: Ledger, { state, source }: Forked): Promise<readonly Fact[]> {
   if (state.phase !== 'executing' || source.phase !== 'executing') return []
   const { turn, calls } = state
   const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))

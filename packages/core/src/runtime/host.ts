@@ -16,23 +16,23 @@ const aFraction = valueThat(
 )
 
 /** A host as an application gives it, with each of its answers checked: a wrong time or number would make wrong ids and events. */
-export function checkedHost({
+export function checkHost({
   clock,
   random,
   report,
   process = defaultHost.process,
 }: NonNullable<RuntimeOptions['host']>): Host {
   return {
-    clock: clock ? checkedClock(clock) : defaultHost.clock,
+    clock: clock ? checkClock(clock) : defaultHost.clock,
     random: random
       ? () => requireAnswer('host.random of createRuntime', random, aFraction)
       : defaultHost.random,
-    report: report ? checkedReport(report) : defaultHost.report,
+    report: report ? guardReport(report) : defaultHost.report,
     process,
   }
 }
 
-function checkedClock(clock: Clock): Clock {
+function checkClock(clock: Clock): Clock {
   const subject = 'host.clock of createRuntime'
   const even =
     clock.even && (() => requireAnswer(`even of ${subject}`, () => clock.even?.() as number, aDuration))
@@ -45,7 +45,7 @@ function checkedClock(clock: Clock): Clock {
 }
 
 /** A report that throws must not make the run fail that it reports about. */
-function checkedReport(report: Host['report']): Host['report'] {
+function guardReport(report: Host['report']): Host['report'] {
   return (error, what) => {
     try {
       ignoreRejection(report(error, what))
@@ -60,7 +60,7 @@ function checkedReport(report: Host['report']): Host['report'] {
  * Makes UUIDv7 run ids (RFC 9562, section 5.7) from the host's clock and randomness: 48 bits of milliseconds, then
  * random bits. Ids of one maker ascend, also within a millisecond: the 12 bits after the time count up there.
  */
-export function runIdMaker({ clock, random }: Pick<Host, 'clock' | 'random'>): () => RunId {
+export function createRunIdMaker({ clock, random }: Pick<Host, 'clock' | 'random'>): () => RunId {
   let lastMs = -1
   let counter = 0
   return () => {

@@ -1,18 +1,18 @@
 import { formatFault, type Fault } from '../values/schema.ts'
 import type { Observer, Unsubscribable } from 'rxjs'
-import { toolsNow } from '../agent/source-tools.ts'
+import { listAllTools } from '../agent/source-tools.ts'
 import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
 import type { InboxEntry } from '../ledger/ledger.ts'
 import { findCall } from '../machine/calls.ts'
 import type { Refusal } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
-import { type CallChecker, type Judged, verdictOn } from '../tools/check-calls.ts'
+import { type CallChecker, type Judged, judgeCall } from '../tools/check-calls.ts'
 import { findInputFault } from '../tools/tool-schema.ts'
-import { answerInTime, late, stoppableClock } from '../values/answer-in-time.ts'
+import { answerInTime, late, createStoppableClock } from '../values/answer-in-time.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { type RunId, extractRunId, type ToolCallId } from '../values/ids.ts'
-import { canonicalJson, roundedFault } from '../values/json.ts'
+import { toCanonicalJson, findRoundedFault } from '../values/json.ts'
 import { formatError } from '../values/text.ts'
 import { forwardToChild, readRecordedEnding, toSettleCommand } from './children.ts'
 import { requireLastEpoch } from './leases.ts'
@@ -108,7 +108,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
     if (lost.length > 0) {
       // Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about.
-      const taken = takenElsewhere(runId, lost)
+      const taken = createTakenElsewhereError(runId, lost)
       for (const key of lost) sent.fail(taken, key)
       if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
     }
@@ -133,7 +133,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     // Input that an approver gives is tried by the tool: the sender may not have had it. Only what has to be asked about waits
     // its turn: a cancel stops the run at once.
     if (command.type === 'approve' && command.input) {
-      const fault = await changedInputFault(command, state, {
+      const fault = await findChangedInputFault(command, state, {
         agent: parts.agents.find(state.agent),
         clock,
         context,
@@ -161,7 +161,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
 }
 
 /** Another process took commands out of the inbox of a run, which it drove in between. */
-function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictError {
+function createTakenElsewhereError(runId: RunId, keys: readonly string[]): LedgerConflictError {
   return new LedgerConflictError(
     'epoch',
     `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
@@ -183,7 +183,7 @@ interface Approver {
  * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
  * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
  */
-async function changedInputFault(
+async function findChangedInputFault(
   command: OutsideCommand,
   state: RunState,
   { agent, clock, context }: Approver,
@@ -194,15 +194,15 @@ async function changedInputFault(
   const { runId } = state
   const { toolCallId, name } = call
   const { input } = command
-  const tool = agent && toolsNow(agent).find((each) => each.name === name)
+  const tool = agent && listAllTools(agent).find((each) => each.name === name)
   const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
   const recorded = offered.find((each) => each.name === name)
   const { malformed: _model, ...plain } = call
   const fault =
-    roundedFault(input, call.input) ??
+    findRoundedFault(input, call.input) ??
     (tool && agent
-      ? await ownFault(
-          async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
+      ? await findOwnFault(
+          async (own) => await judgeCall({ ...plain, input }, tool, agent, { state, context, clock: own }),
           clock,
         )
       : recorded && (await findInputFault(recorded.inputSchema, input)))
@@ -212,7 +212,7 @@ async function changedInputFault(
 }
 
 /** The same of a run as its ledger has it. */
-export async function changedInputRefusal(
+export async function findChangedInputRefusal(
   command: OutsideCommand,
   { runId, parts, context }: Pick<RunContext, 'runId' | 'parts' | 'context'>,
 ): Promise<Refusal | undefined> {
@@ -220,17 +220,20 @@ export async function changedInputRefusal(
   const state = await loadState(ledger, runId)
   if (state === undefined) return undefined
   const agent = agents.find(state.agent)
-  return await changedInputFault(command, state, { agent, clock: host.clock, context })
+  return await findChangedInputFault(command, state, { agent, clock: host.clock, context })
 }
 
-async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock): Promise<string | undefined> {
-  const timers = stoppableClock(clock)
+async function findOwnFault(
+  check: (clock: Clock) => Promise<Judged>,
+  clock: Clock,
+): Promise<string | undefined> {
+  const timers = createStoppableClock(clock)
   try {
     const judged = await answerInTime(() => check(timers.clock), clock, maxCheckMs)
     if (judged === late) return `Its check did not end in ${maxCheckMs} ms.`
     if (judged.verdict.kind === 'refuse') return judged.verdict.text
     if (judged.input === undefined) return undefined
-    return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
+    return `A guardrail would put another input in its place: ${toCanonicalJson(judged.input)}. Approve that one, or deny the call.`
   } catch (error) {
     return `Its check failed: ${formatError(error)}`
   } finally {

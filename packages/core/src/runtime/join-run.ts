@@ -6,7 +6,7 @@ import type { RunState } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { isOvertaken } from './commands.ts'
-import { busySessionError, keptInputError, readNewerHead, waitForInput } from './follow-run.ts'
+import { createBusySessionError, createKeptInputError, readNewerHead, waitForInput } from './follow-run.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunRegistry } from './run-registry.ts'
 import { loadState } from './run-result.ts'
@@ -20,7 +20,7 @@ async function isInInbox(ledger: Ledger, runId: RunId, inputId: string): Promise
  * The run of a session that has taken the input of an id last, and whether it has shown it to its model: a run shows what
  * it began with. `undefined` if none is on record.
  */
-async function recordedInput(
+async function findRecordedInput(
   ledger: Ledger,
   sessionId: string,
   inputId: string,
@@ -68,7 +68,7 @@ export async function joinRun(
 ): Promise<RunDriver | undefined> {
   const { ledger } = runs.parts
   const { inputId, mayFollow } = input
-  const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
+  const before = inputId === undefined ? undefined : await findRecordedInput(ledger, sessionId, inputId)
   if (before) await mayFollow?.(before.state.runId)
   if (before?.shown) return followRun(runs, before.state)
   const last = await readLastRun(ledger, sessionId)
@@ -87,7 +87,7 @@ export async function joinRun(
   } catch (error) {
     const isConflict = error instanceof LedgerConflictError && error.kind === 'session'
     // The run's inbox may keep the input, which the error then names.
-    throw isConflict && (await isInInbox(ledger, state.runId, own)) ? keptInputError(error, own) : error
+    throw isConflict && (await isInInbox(ledger, state.runId, own)) ? createKeptInputError(error, own) : error
   }
 }
 
@@ -110,7 +110,7 @@ async function isSent({ runs, message, inputId }: Joining, state: RunState): Pro
   const isDriven = await runs.isDriven(runId)
   if (!isDriven && !isSuspended(state)) {
     if (await readNewerHead(ledger, state)) return false
-    throw busySessionError(state, isDriven)
+    throw createBusySessionError(state, isDriven)
   }
   try {
     await driver.enqueue(command, inputId)

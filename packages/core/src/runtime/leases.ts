@@ -15,7 +15,7 @@ import type { RunLoop } from './run-loop.ts'
  * `LedgerConflictError` of kind `epoch`.
  */
 export function requireOwnEpoch({ runId, epoch }: Pick<RunState, 'runId' | 'epoch'>, own: number): void {
-  if (epoch > own) throw overtaken(runId, epoch)
+  if (epoch > own) throw createOvertakenError(runId, epoch)
 }
 
 /** Refuses to drive a run whose ledger says that another writer has raised the epoch. Throws a `LedgerConflictError` of kind `epoch`. */
@@ -30,11 +30,11 @@ export async function requireLastEpoch(ledger: Ledger, runId: RunId, own: number
  */
 export async function requireLast(ledger: Ledger, runId: RunId, seq: number): Promise<void> {
   const head = await ledger.head(runId)
-  if (head && head.seq > seq) throw overtaken(runId, head.epoch)
+  if (head && head.seq > seq) throw createOvertakenError(runId, head.epoch)
 }
 
 /** Another process took the run over in the same moment, and writes it now. */
-function overtaken(runId: RunId, epoch: number): LedgerConflictError {
+function createOvertakenError(runId: RunId, epoch: number): LedgerConflictError {
   return new LedgerConflictError(
     'epoch',
     `Another process has taken run ${runId} over (epoch ${epoch}), and drives it now. Nothing more is written here; ` +
@@ -117,7 +117,7 @@ export class HeldLeases {
       if (holder === undefined) throw error
       const hasEnded = this.#hasEnded(holder)
       if (!hasEnded && !takeOver) throw error
-      if (!hasEnded) this.#host.report(error, takeOverWarning(runId, holder))
+      if (!hasEnded) this.#host.report(error, describeTakeOver(runId, holder))
       return await this.#ledger.acquire(runId, { ...this.#claim, from: holder })
     }
   }
@@ -187,7 +187,7 @@ export class HeldLeases {
     const { runId, epoch } = drive
     const head = await this.#ledger.head(runId)
     if (head === undefined || head.epoch === epoch) return false
-    this.#lose(drive, overtaken(runId, head.epoch))
+    this.#lose(drive, createOvertakenError(runId, head.epoch))
     return true
   }
 
@@ -199,7 +199,7 @@ export class HeldLeases {
     await Promise.resolve()
     const loseOverdue = (): void => {
       for (const [drive, { isAsked }] of this.#olderThan(leaseMs)) {
-        if (isAsked) this.#lose(drive, notRenewed(drive.runId))
+        if (isAsked) this.#lose(drive, createNotRenewedError(drive.runId))
       }
     }
     this.#host.clock.schedule(0, loseOverdue, 'upkeep')
@@ -217,14 +217,14 @@ export function isDrivenByOther(error: unknown): error is LedgerConflictError {
   return error instanceof LedgerConflictError && error.kind === 'lease'
 }
 
-function takeOverWarning(runId: RunId, holder: string): string {
+function describeTakeOver(runId: RunId, holder: string): string {
   return (
     `Run ${runId} is taken over from ${holder} without waiting, as takeOver says. If that process lives, what it has under way ` +
     'may happen twice, until it learns of this'
   )
 }
 
-function notRenewed(runId: RunId): LedgerUnavailableError {
+function createNotRenewedError(runId: RunId): LedgerUnavailableError {
   return new LedgerUnavailableError(
     `The lease of run ${runId} could not be renewed for ${leaseMs / 1000} seconds, since its ledger did not answer, so another ` +
       'process may drive the run by now. Its work in flight here was told to stop, and nothing more is recorded here.',

@@ -4,23 +4,23 @@ import type { RunHooks } from '../agent/hooks.ts'
 import {
   bindRules,
   ContextOfRecord,
-  definitionNow,
-  recordedRun,
+  updateDefinition,
+  toRecordedRun,
   requireContext,
   TurnPreparation,
 } from '../agent/prepare-turn.ts'
-import { sourcedDefinitions, ToolsOfTurn } from '../agent/source-tools.ts'
-import { type AgentDefinition, definitionInRun } from '../events/agent-definition.ts'
-import { type ModelRef, sameModel } from '../events/content.ts'
+import { listSourcedDefinitions, ToolsOfTurn } from '../agent/source-tools.ts'
+import { type AgentDefinition, applyGivenModel } from '../events/agent-definition.ts'
+import { type ModelRef, isSameModel } from '../events/content.ts'
 import type { Signal } from '../events/signals.ts'
 import type { Rules } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import type { ModelCallOwner } from '../models/model-call.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { type Host, type SteadyClock, steadyClock } from '../values/host.ts'
+import { type Host, type SteadyClock, createSteadyClock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
-import { canonicalJson, type Json } from '../values/json.ts'
+import { toCanonicalJson, type Json } from '../values/json.ts'
 import { formatErrorSentence } from '../values/text.ts'
 import type { SentCommands } from './commands.ts'
 import { Mailbox } from './mailbox.ts'
@@ -65,7 +65,7 @@ export class RunContext implements ModelCallOwner {
     this.live = live
     this.liveText = liveText
     this.sent = sent
-    this.clock = steadyClock(parts.host.clock)
+    this.clock = createSteadyClock(parts.host.clock)
     this.host = { ...parts.host, clock: this.clock }
     this.context = given.context
     this.model = given.model
@@ -81,7 +81,7 @@ export class RunContext implements ModelCallOwner {
 
   /** The model that the run is given: as this process was handed it with the run, or as its runtime knows it. */
   findModel(ref: ModelRef): Model | undefined {
-    return this.model && sameModel(this.model, ref) ? this.model : this.parts.models.find(ref)
+    return this.model && isSameModel(this.model, ref) ? this.model : this.parts.models.find(ref)
   }
 
   /** The rules of the active agent. Those of the one that was active before are not kept. */
@@ -92,7 +92,7 @@ export class RunContext implements ModelCallOwner {
 
   /** The definition of the active agent by its code of today, as this run changes it. */
   currentDefinition({ agent, definition, givenModel }: RunState): AgentDefinition {
-    return definitionInRun(definitionNow(this.#knownAgent(agent), definition), givenModel)
+    return applyGivenModel(updateDefinition(this.#knownAgent(agent), definition), givenModel)
   }
 
   /**
@@ -102,10 +102,10 @@ export class RunContext implements ModelCallOwner {
   async restoreContext(state: RunState): Promise<void> {
     const { contextOf } = this.parts
     if (this.context instanceof ContextOfRecord) {
-      this.context = await this.context.contextFor(recordedRun(state))
+      this.context = await this.context.contextFor(toRecordedRun(state))
     } else if (contextOf && state.withContext && this.context === undefined) {
       try {
-        this.context = await contextOf(recordedRun(state))
+        this.context = await contextOf(toRecordedRun(state))
       } catch (error) {
         throw new ConfigurationError(
           `The contextOf of this runtime made no context for run ${state.runId}: ${formatErrorSentence(error)} Nothing was written; correct it and resume the run, or give the context to resume.`,
@@ -172,7 +172,7 @@ export class RunContext implements ModelCallOwner {
       ...rules,
       sourcedTools: (state) => {
         const tools = this.#toolsOfTurn.next(agent, state)
-        return sourcedDefinitions({ ...agent, toolSource: { tools } }, state)
+        return listSourcedDefinitions({ ...agent, toolSource: { tools } }, state)
       },
     }
   }
@@ -180,7 +180,7 @@ export class RunContext implements ModelCallOwner {
   #requireModel(ref: ModelRef): void {
     const { runId, model } = this
     const name = `${ref.provider} ${ref.api} ${ref.modelId}`
-    if (model && !sameModel(model, ref)) {
+    if (model && !isSameModel(model, ref)) {
       throw new ConfigurationError(
         `Run ${runId} was started with the model ${name}, and ${model.provider} ${model.api} ${model.modelId} was given to continue with. Give the model of its start, or none.`,
       )
@@ -205,5 +205,5 @@ function listDrift(recorded: AgentDefinition, current: AgentDefinition): readonl
 function listChangedFields(before: object, now: object): readonly string[] {
   const [a, b] = [before, now] as [Readonly<Record<string, Json>>, Readonly<Record<string, Json>>]
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])]
-  return names.filter((name) => canonicalJson(a[name] ?? null) !== canonicalJson(b[name] ?? null))
+  return names.filter((name) => toCanonicalJson(a[name] ?? null) !== toCanonicalJson(b[name] ?? null))
 }

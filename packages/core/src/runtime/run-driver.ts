@@ -3,7 +3,7 @@ import type { RunHooks } from '../agent/hooks.ts'
 import { ContextOfRecord } from '../agent/prepare-turn.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
-import { unlessEnded } from '../ledger/append-rules.ts'
+import { ignoreEnded } from '../ledger/append-rules.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { listCallsAwaitingChild } from '../machine/calls.ts'
 import { isSuspended } from '../machine/next-action.ts'
@@ -15,26 +15,26 @@ import { type RunId, extractRunId } from '../values/ids.ts'
 import { deepFreeze } from '../values/json.ts'
 import type { ErrorListener } from '../values/observables.ts'
 import {
-  answerTo,
+  createAnswer,
   type CommandAcknowledgement,
-  refusedAtEnd,
-  refusedByDrain,
+  refuseAtEnd,
+  refuseByDrain,
   SentCommands,
   PendingWork,
-  duplicateSendError,
-  unknownCall,
-  unreadAnswer,
+  createDuplicateSendError,
+  refuseUnknownCall,
+  describeUnreadAnswer,
 } from './commands.ts'
 import { isDescendantOf } from './children.ts'
 import type { Stretch } from './drive.ts'
 import { DriveSession } from './drive-session.ts'
 import { removeEndedContent } from './ended-content.ts'
 import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
-import { changedInputRefusal } from './inbox.ts'
+import { findChangedInputRefusal } from './inbox.ts'
 import { type RunResult, loadState, readResult } from './run-result.ts'
 import { LiveEvents, type LiveText } from './run-streams.ts'
 import type { BegunRun, RuntimeParts } from './runtime-parts.ts'
-import { unlessSessionBusy } from './session.ts'
+import { awaitBegun } from './session.ts'
 import { type KeyedOrder, requireSameOrder, requireSameRun } from './start-run.ts'
 
 /** True if a child run may have asked something else since the run stopped: it records that in its own events. */
@@ -43,7 +43,10 @@ function awaitsChild(state: RunState): boolean {
 }
 
 /** Resolves when what followed from a command to a child run has come up to its parent. */
-async function followed(acknowledgement: Promise<CommandAcknowledgement>, child: RunDriver): Promise<void> {
+async function waitUntilFollowed(
+  acknowledgement: Promise<CommandAcknowledgement>,
+  child: RunDriver,
+): Promise<void> {
   if (!(await acknowledgement).accepted) return
   await child.result
   await child.reported
@@ -347,7 +350,7 @@ export class RunDriver implements ErrorListener {
   /** Resolves to `false` if another run of its session is under way, so that it has to be joined. */
   async hasBegun(): Promise<boolean> {
     this.notice.markObserved()
-    return await unlessSessionBusy(this.created)
+    return await awaitBegun(this.created)
   }
 
   /**
@@ -391,13 +394,13 @@ export class RunDriver implements ErrorListener {
   send(given: OutsideCommand, key: string = this.parts.newId()): Promise<CommandAcknowledgement> {
     const command = deepFreeze(given)
     const { runId, parts, sent } = this
-    if (this.#isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
-    if (parts.runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
+    if (this.#isDone) return Promise.resolve(sent.refused(command, refuseAtEnd(runId)))
+    if (parts.runs.isDrained) return Promise.resolve({ accepted: false, ...refuseByDrain(runId) })
     const targetRunId = 'toolCallId' in command ? extractRunId(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== runId) {
       const child = parts.runs.ensureDriver(targetRunId)
       const acknowledgement = this.#sendDown(command, child)
-      this.#onTheirWay.add(followed(acknowledgement, child))
+      this.#onTheirWay.add(waitUntilFollowed(acknowledgement, child))
       return acknowledgement
     }
     if (command.type !== 'approve' || !command.input) return this.#deliver(command, key)
@@ -409,7 +412,7 @@ export class RunDriver implements ErrorListener {
   async #sendDown(command: OutsideCommand, child: RunDriver): Promise<CommandAcknowledgement> {
     await this.created
     if (!(await isDescendantOf(this.ledger, child.runId, this.runId))) {
-      return { accepted: false, ...unknownCall(this.runId) }
+      return { accepted: false, ...refuseUnknownCall(this.runId) }
     }
     child.inheritContext(this.given.context)
     return await child.send(command)
@@ -419,7 +422,7 @@ export class RunDriver implements ErrorListener {
   async #deliverChecked(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
     await this.created
     const { runId, parts, given } = this
-    const fault = await changedInputRefusal(command, { runId, parts, context: given.context })
+    const fault = await findChangedInputRefusal(command, { runId, parts, context: given.context })
     return fault ? { accepted: false, ...fault } : await this.#deliver(command, key)
   }
 
@@ -440,16 +443,16 @@ export class RunDriver implements ErrorListener {
     await this.created
     if (!this.#session?.loop.isWriter) await sent.leave(key)
     const at = parts.host.clock.now()
-    const isFresh = await unlessEnded(ledger.put(runId, { key, command, at }))
-    if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
-    if (!isFresh) throw duplicateSendError(runId, key)
+    const isFresh = await ignoreEnded(ledger.put(runId, { key, command, at }))
+    if (isFresh === undefined) return sent.acknowledge(key, refuseAtEnd(runId))
+    if (!isFresh) throw createDuplicateSendError(runId, key)
     this.#session?.loop.wake()
   }
 
   /** The answer to a caller, who may not wait for it. */
   answer<T>(verb: string, ask: () => Promise<T>): Promise<T> {
     const { report } = this.parts.host
-    return answerTo(ask(), (error) => report(error, unreadAnswer(verb, this.runId)))
+    return createAnswer(ask(), (error) => report(error, describeUnreadAnswer(verb, this.runId)))
   }
 
   /** Puts a command into the inbox of the run, and does not wait for its acknowledgement. */
@@ -508,8 +511,8 @@ export class RunDriver implements ErrorListener {
     this.#isDone = state.phase === 'done'
     this.takesOver = false
     this.elsewhere.stoppedAt(session.loop.isDraining && !this.#isDone ? undefined : state)
-    if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
-    else if (session.loop.isDraining) sent.refuseAll(refusedByDrain(this.runId))
+    if (this.#isDone) sent.refuseAll(refuseAtEnd(this.runId))
+    else if (session.loop.isDraining) sent.refuseAll(refuseByDrain(this.runId))
     void this.#endSession(session)
     if (this.#isDone) this.#reportEnd(state)
   }

@@ -48,7 +48,7 @@ class Pace {
     const last = events.at(-1)
     if (deltaDelayMs > 0 && last && eventTraits[last.type].retention === 'deltas')
       return this.#wait('delta', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
-    const running = events.every(({ type }) => type === 'tool_result') ? runningAlone(state) : 0
+    const running = events.every(({ type }) => type === 'tool_result') ? countRunningAlone(state) : 0
     // From when it was decided: what came while a slow store wrote it has waited for others already.
     if (running >= MANY_CALLS) this.#wait('ending', state.at + ENDING_DELAY_MS, running)
   }
@@ -61,7 +61,7 @@ class Pace {
 }
 
 /** How many calls run where none of the others waits for anything: nothing follows from an ending but its record. */
-function runningAlone(state: RunState): number {
+function countRunningAlone(state: RunState): number {
   if (state.phase !== 'executing') return 0
   const { started, settled } = summarizeCalls(state.calls).counts
   return started + settled === state.calls.length ? started : 0

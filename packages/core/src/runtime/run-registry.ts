@@ -1,6 +1,6 @@
 import type { Agent } from '../agent/agent.ts'
 import { type GivenHooks, listHooks } from '../agent/hooks.ts'
-import { ContextOfRecord, recordedRun } from '../agent/prepare-turn.ts'
+import { ContextOfRecord, toRecordedRun } from '../agent/prepare-turn.ts'
 import type { StartCommand } from '../events/commands.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
@@ -8,7 +8,7 @@ import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId, deriveRunId } from '../values/ids.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { reportChildEnd } from './children.ts'
-import { answerTo, PendingWork } from './commands.ts'
+import { createAnswer, PendingWork } from './commands.ts'
 import type { Stretch } from './drive.ts'
 import { requireRemovable } from './ended-content.ts'
 import { buildFork, type ForkOptions } from './fork.ts'
@@ -132,7 +132,7 @@ export class RunRegistry {
       const { subject: inherited, ...found } = withGiven(await readPast(this.parts, past), before)
       const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
       if (command) return { command: { ...command, ...about }, context }
-      const record = recordedRun({ runId, agent: agent.name, ...own, ...about, sessionId })
+      const record = toRecordedRun({ runId, agent: agent.name, ...own, ...about, sessionId })
       const made = await (context as ContextOfRecord).contextFor(record)
       return { command: { ...commandIn(made), ...about }, context: made }
     }
@@ -193,7 +193,7 @@ export class RunRegistry {
 
   /** The answer to a caller, who may not wait for it. */
   answer<T>(unread: string, ask: () => Promise<T>): Promise<T> {
-    return answerTo(ask(), (error) => this.parts.host.report(error, unread))
+    return createAnswer(ask(), (error) => this.parts.host.report(error, unread))
   }
 
   /** A drive session of the run begins. */

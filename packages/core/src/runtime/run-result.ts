@@ -8,13 +8,13 @@ import {
   listCallsAwaitingChild,
   getCurrentModel,
   type DeferredCall,
-  deferredCalls,
+  listDeferredCalls,
   type PendingApproval,
-  pendingApprovals,
+  listPendingApprovals,
 } from '../machine/calls.ts'
 import { evolve } from '../machine/evolve.ts'
 import { findWakeTime, isSuspended } from '../machine/next-action.ts'
-import { transcript } from '../machine/request.ts'
+import { toTranscript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, type ModelFailure } from '../values/errors.ts'
 import { deriveChildRunId, type RunId } from '../values/ids.ts'
@@ -153,10 +153,10 @@ export function toResult(state: RunState): RunResult<Json> {
     toolCalls,
     ...deepFreeze({ usage, children }),
     ...omitUndefined({ costUsd, providerState: state.keptState }),
-    pendingApprovals: pendingApprovals(state),
-    deferredCalls: deferredCalls(state),
+    pendingApprovals: listPendingApprovals(state),
+    deferredCalls: listDeferredCalls(state),
     seq: state.seq,
-    messages: transcript(state),
+    messages: toTranscript(state),
     toInput,
   }
   if (state.phase !== 'done') {

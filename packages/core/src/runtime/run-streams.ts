@@ -16,7 +16,7 @@ import { findDueAnswerCheck } from '../machine/required-effects.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
-import { flattened, IsolatedObservable } from '../values/observables.ts'
+import { flatten, IsolatedObservable } from '../values/observables.ts'
 import type { RunDriver } from './run-driver.ts'
 
 /** The events of a run from now on, for all that follow it in this process. Those that come after an error get it, too. */
@@ -165,7 +165,7 @@ class RunReader implements Pick<Observer<RuntimeEvent>, 'next' | 'error'>, Unsub
     const { runId, ledger } = this.#run
     try {
       const lastSeq = (await ledger.head(runId))?.seq ?? 0
-      if (after > lastSeq) throw noSuchEvent(runId, after, lastSeq)
+      if (after > lastSeq) throw createNoSuchEventError(runId, after, lastSeq)
       // Reads the last seen event again: no event follows the end of a run.
       for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
         if (this.#subscriber.closed) return
@@ -181,7 +181,7 @@ class RunReader implements Pick<Observer<RuntimeEvent>, 'next' | 'error'>, Unsub
   }
 }
 
-function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationError {
+function createNoSuchEventError(runId: RunId, seq: number, lastSeq: number): ConfigurationError {
   return new ConfigurationError(
     `Run ${runId} has no event ${seq} to continue after: its last is ${lastSeq}. The number may be of another run, or of another ledger; read the run from 0.`,
   )
@@ -330,11 +330,11 @@ export const noText: ShownText = { text: '', isMessage: false, updates: [] }
 
 /** The model's text as it is written, and text that is taken back. */
 function streamTextUpdates(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
-  return flattened(folded$.pipe(scan(nextShownText, noText)), ({ updates }) => updates)
+  return flatten(folded$.pipe(scan(advanceShownText, noText)), ({ updates }) => updates)
 }
 
 /** Returns what a reader is shown after an event. */
-export function nextShownText(before: ShownText, { event, state }: FoldedEvent): ShownText {
+export function advanceShownText(before: ShownText, { event, state }: FoldedEvent): ShownText {
   const { turn, seq } = event
   const change = (type: TextUpdate['type'], text: string): readonly TextUpdate[] =>
     text === '' ? [] : [{ type, text, turn, seq }]
@@ -348,7 +348,7 @@ export function nextShownText(before: ShownText, { event, state }: FoldedEvent):
   const { type } = event
   if (type === 'assistant_text_delta') {
     // The provider took a part of it back in the end.
-    if (event.replaces) return show(streamedText(state), false)
+    if (event.replaces) return show(readStreamedText(state), false)
     return { ...before, text: before.text + event.text, updates: change('text', event.text) }
   }
   if (type === 'model_call_started') {
@@ -358,26 +358,26 @@ export function nextShownText(before: ShownText, { event, state }: FoldedEvent):
   if (type === 'output_checked' && event.repair) return show('', true)
   const isChecked = type === 'guardrail_tripped' && event.on === 'output'
   if (type === 'assistant_message_finished' || type === 'output_checked' || isChecked)
-    return show(replyText(state), true)
+    return show(readReplyText(state), true)
   // A run may end without a message of the attempt that broke off.
   return type === 'run_finished' && !before.isMessage ? show('', false) : { ...before, updates: [] }
 }
 
 /** The text that came of the reply under way, part by part. */
-function streamedText(state: RunState): string {
+function readStreamedText(state: RunState): string {
   const drafts = state.phase === 'streaming' ? state.attempt.drafts : []
   const texts = drafts.filter(({ kind }) => kind === 'text').toSorted((a, b) => a.part - b.part)
   return texts.map(({ text }) => text).join('')
 }
 
 /** The shown text of a reply: that of its message, or what its schema made of it. */
-function replyText(state: RunState): string {
+function readReplyText(state: RunState): string {
   return state.phase === 'collecting' && state.reply.message.parts.length > 0 ? state.lastText : ''
 }
 
 /** The text of each message once it is final: it is whole, and every check of it has passed. */
 function streamFinalTexts(folded$: Observable<FoldedEvent>): Observable<FinalText> {
-  return flattened(
+  return flatten(
     folded$.pipe(
       scan(({ turn }: ReturnType<typeof readReply>, folded) => readReply(turn, folded), { turn: 0 }),
     ),
@@ -395,7 +395,7 @@ function readReply(
   const isWithheld =
     event.type === 'guardrail_tripped' && event.on === 'output' && event.cause === 'controller'
   if (findDueAnswerCheck(state) && !isWithheld) return { turn }
-  const text = replyText(state)
+  const text = readReplyText(state)
   // An answer that the model is to write again is withdrawn.
   const isWithdrawn = event.type === 'output_checked' && event.repair !== undefined
   return { turn: event.turn, ...(text !== '' && !isWithdrawn && { finalText: { text, seq: event.seq } }) }

@@ -1,12 +1,12 @@
 import type { Observable } from 'rxjs'
 import { type Agent, limitChecks, limitName } from '../agent/agent.ts'
-import { reachableAgents } from '../agent/registry.ts'
+import { listReachableAgents } from '../agent/registry.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { UserPart } from '../events/content.ts'
 import type { RuntimeEvent } from '../events/event.ts'
 import type { LimitName } from '../events/limits.ts'
 import type { PendingApproval } from '../machine/calls.ts'
-import { shownEvent } from '../models/output.ts'
+import { toShownEvent } from '../models/output.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { type RunId, extractRunId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined, type OrUndefined } from '../values/json.ts'
@@ -14,7 +14,7 @@ import {
   anyObject,
   anyText,
   type Fault,
-  faultIn,
+  placeFault,
   fields,
   filledText,
   maybe,
@@ -102,14 +102,14 @@ export interface Run<Output = unknown> extends RunStreams {
 
 /** Refuses the result of a run that another agent began: its output would be of another type. */
 function requireAgentsRun<Output>(agent: Agent<Output>, result: RunResult<Output>): RunResult<Output> {
-  if (reachableAgents(agent).some(({ name }) => name === result.agent)) return result
+  if (listReachableAgents(agent).some(({ name }) => name === result.agent)) return result
   throw new ConfigurationError(
     `Run ${result.runId} is a run of the agent ${result.agent}, and ${agent.name} was given to read its result. Give the agent that it was started with, or none.`,
   )
 }
 
 /** The acknowledgement of an incomplete or impossible command: nothing was sent. */
-export function malformed(command: string, { path, what }: Fault): CommandAcknowledgement {
+export function refuseMalformedCommand(command: string, { path, what }: Fault): CommandAcknowledgement {
   const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
   return { accepted: false, code: 'malformed', message }
 }
@@ -120,7 +120,7 @@ const begun = new WeakMap<object, () => Promise<unknown>>()
  * Resolves when the run of a handle is on record, as its caller asked for it: rejects if the idempotency key began
  * something else, which the events of that run do not tell.
  */
-export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
+export async function waitUntilBegun(run: Pick<Run, 'id'>): Promise<void> {
   await begun.get(run)?.()
 }
 
@@ -136,7 +136,7 @@ export function createRun<Output>(
   const shown = new ShownApprovals()
   const show = (event: RuntimeEvent): RuntimeEvent => {
     shown.event(event)
-    return shownEvent(event)
+    return toShownEvent(event)
   }
   const streams = createStreams(driver, 0, show)
   /** Sends what `toCommand` makes of a caller's decision, unless that has a fault. The caller may not wait for the answer. */
@@ -147,7 +147,7 @@ export function createRun<Output>(
   ): Promise<CommandAcknowledgement> =>
     driver.answer(verb, async () => {
       const fault = findFault()
-      return fault ? malformed(verb, fault) : await driver.send(toCommand())
+      return fault ? refuseMalformedCommand(verb, fault) : await driver.send(toCommand())
     })
   const sendInput = (
     type: 'steer' | 'queue',
@@ -156,7 +156,7 @@ export function createRun<Output>(
     const message = toUserMessage(input)
     return sendDecision(
       type,
-      () => faultIn('what follows the input', noOptions(more[0])),
+      () => placeFault('what follows the input', noOptions(more[0])),
       () => ({ type, message, receipt: driver.parts.newId() }),
     )
   }
@@ -181,7 +181,7 @@ export function createRun<Output>(
     approve: (call, decision) =>
       sendDecision(
         'approve',
-        () => decisionFault('approve', call, decision),
+        () => findDecisionFault('approve', call, decision),
         () => {
           const { by, via, input, reason } = decision
           const question = shown.answered(call, decision)
@@ -191,7 +191,7 @@ export function createRun<Output>(
     deny: (call, decision) =>
       sendDecision(
         'deny',
-        () => decisionFault('deny', call, decision),
+        () => findDecisionFault('deny', call, decision),
         () => {
           const { by, via, reason } = decision
           return { type: 'deny', ...shown.answered(call, decision), by, ...omitUndefined({ via }), reason }
@@ -298,7 +298,7 @@ export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Par
 })
 
 /** The id of a call says which run asked: an approval that names another run was put together wrongly. */
-function otherRun(call: unknown): Fault | undefined {
+function findOtherRun(call: unknown): Fault | undefined {
   const { toolCallId, runId } = Object(call) as Partial<PendingApproval>
   if (toolCallId === undefined || runId === undefined) return undefined
   const asking = extractRunId(toolCallId)
@@ -309,13 +309,17 @@ function otherRun(call: unknown): Fault | undefined {
   }
 }
 
-/** Returns what is wrong with a decision that a caller gave; `undefined` if nothing is. */
-export function decisionFault(kind: 'approve' | 'deny', call: unknown, decision: unknown): Fault | undefined {
+/** Returns what is createInputError with a decision that a caller gave; `undefined` if nothing is. */
+export function findDecisionFault(
+  kind: 'approve' | 'deny',
+  call: unknown,
+  decision: unknown,
+): Fault | undefined {
   const fault =
     typeof call === 'object'
-      ? faultIn('the approval', shownApproval(call))
-      : faultIn('the tool call id', filledText(call))
-  return fault ?? otherRun(call) ?? (kind === 'approve' ? approval : denial)(decision)
+      ? placeFault('the approval', shownApproval(call))
+      : placeFault('the tool call id', filledText(call))
+  return fault ?? findOtherRun(call) ?? (kind === 'approve' ? approval : denial)(decision)
 }
 
 const raising = fields<{ readonly by: string; readonly reason?: string | undefined }>({
@@ -326,9 +330,9 @@ const raising = fields<{ readonly by: string; readonly reason?: string | undefin
 /** Returns what is wrong with a limit that a caller raises; `undefined` if nothing is. */
 export function raiseFault(limit: unknown, max: unknown, decision: unknown): Fault | undefined {
   return (
-    faultIn('the limit', limitName(limit)) ??
-    faultIn(String(limit), limitChecks[limit as LimitName](max)) ??
-    faultIn('the decision', raising(decision))
+    placeFault('the limit', limitName(limit)) ??
+    placeFault(String(limit), limitChecks[limit as LimitName](max)) ??
+    placeFault('the decision', raising(decision))
   )
 }
 
@@ -339,5 +343,5 @@ const cancelling = fields<{ readonly by?: string | undefined; readonly reason?: 
 
 /** Returns what is wrong with what a caller says of a cancel; `undefined` if nothing is. */
 function cancelFault(decision: unknown): Fault | undefined {
-  return faultIn('the decision', cancelling(decision))
+  return placeFault('the decision', cancelling(decision))
 }

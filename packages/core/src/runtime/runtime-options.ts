@@ -389,7 +389,7 @@ export function cancelWith(signal: CancelSignal, driver: RunDriver): void {
 
 const anyValue: OptionCheck = () => undefined
 
-export function having(expected: string, ...names: readonly string[]): OptionCheck {
+export function valueHaving(expected: string, ...names: readonly string[]): OptionCheck {
   return valueThat(expected, (value) => {
     const parts = Object(value) as { readonly [name: string]: unknown }
     return names.every((name) => typeof parts[name] === 'function')
@@ -397,11 +397,11 @@ export function having(expected: string, ...names: readonly string[]): OptionChe
 }
 
 /** A store that runs can be written to and read from. */
-export const someLedger: OptionCheck = having(
+export const someLedger: OptionCheck = valueHaving(
   'a ledger, such as memoryLedger() or sqliteLedger(path)',
   ...['append', 'read', 'acquire'],
 )
-const clock = having('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
+const clock = valueHaving('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
 
 export const somePrices: OptionCheck = functionOr(recordOf(modelPrice))
 

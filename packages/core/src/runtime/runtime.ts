@@ -1,24 +1,24 @@
-import { faultIn } from '../values/schema.ts'
+import { placeFault } from '../values/schema.ts'
 import type { Agent } from '../agent/agent.ts'
 import { listHooks } from '../agent/hooks.ts'
-import { agentRegistry, KnownModels } from '../agent/registry.ts'
+import { createAgentRegistry, KnownModels } from '../agent/registry.ts'
 import { outsideCommand, type OutsideCommand } from '../events/commands.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { requireTextId } from '../ledger/queries.ts'
 import { digestTextsByDefault } from '../values/digest.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { findHostDigest, uniqueName } from '../values/host.ts'
+import { findHostDigest, createUniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, numberFrom, requireOptions } from '../values/option.ts'
-import { unreadAnswer } from './commands.ts'
+import { describeUnreadAnswer } from './commands.ts'
 import { driveOptions, driveRun, postCommand, postOptions, requireQueueable } from './drive.ts'
-import { interruptedRuns, suspendedRuns } from './follow-run.ts'
+import { readInterruptedRuns, readSuspendedRuns } from './follow-run.ts'
 import type { ForkOptions } from './fork.ts'
-import { checkedHost, runIdMaker } from './host.ts'
+import { checkHost, createRunIdMaker } from './host.ts'
 import { joinRun } from './join-run.ts'
 import { HeldLeases } from './leases.ts'
 import { RunRegistry, type StartedRun } from './run-registry.ts'
-import { malformed, type Run, createRun } from './run.ts'
+import { refuseMalformedCommand, type Run, createRun } from './run.ts'
 import {
   forkOptions,
   type InContext,
@@ -37,7 +37,7 @@ import {
   type SettledResult,
   settleOptions,
 } from './runtime-options.ts'
-import { KnownEnds, sessionView } from './session.ts'
+import { KnownEnds, createSessionView } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
 /** Creates a runtime: the ledger, agents and hooks that runs share. */
@@ -53,7 +53,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const { driver, same } = runs.start(agent, input, own)
       return createRun(driver, { same })
     },
-    session: (id) => runtimeSession(id, ledger, runs),
+    session: (id) => createRuntimeSession(id, ledger, runs),
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireTextId('resume', runId)
       requireOptions('resume', resumeOptions, own)
@@ -67,16 +67,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return createRun<Output>(runs.fork(source, own))
     },
     send: (runId, command, own = {}) =>
-      runs.answer(unreadAnswer('send', runId), async () => {
+      runs.answer(describeUnreadAnswer('send', runId), async () => {
         requireTextId('send', runId)
         requireOptions('send', sendOptions, own)
         const { key, context } = own
-        const fault = faultIn('the command', outsideCommand(command))
-        if (fault) return malformed('send', fault)
+        const fault = placeFault('the command', outsideCommand(command))
+        if (fault) return refuseMalformedCommand('send', fault)
         return await runs.driverFor(runId, { context }).send(command, key)
       }),
     settle: (runId, toolCallId, result, own = {}) =>
-      runs.answer(unreadAnswer('settle', runId), async () => {
+      runs.answer(describeUnreadAnswer('settle', runId), async () => {
         requireOptions('settle', anyText, runId, 'the run id')
         requireOptions('settle', anyText, toolCallId, 'the tool call id')
         requireOptions('settle', settledResult, result, 'the result')
@@ -87,13 +87,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
           .send({ type: 'settle', toolCallId, ...toSettlement(result), ...omitUndefined({ by, reason }) })
       }),
     drive: (runId, own = {}) =>
-      runs.answer(unreadAnswer('drive', runId), async () => {
+      runs.answer(describeUnreadAnswer('drive', runId), async () => {
         requireTextId('drive', runId)
         requireOptions('drive', driveOptions, own)
         return await driveRun(runs, runId, own)
       }),
     post: (runId, command, own) =>
-      runs.answer(unreadAnswer('post', runId), async () => {
+      runs.answer(describeUnreadAnswer('post', runId), async () => {
         requireTextId('post', runId)
         requireOptions('post', postOptions, own)
         return await postCommand(runs.parts, runId, command, own)
@@ -109,11 +109,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       }),
     suspended(...given: readonly unknown[]) {
       requireOptions('suspended', noOptions, given[0])
-      return suspendedRuns(ledger)
+      return readSuspendedRuns(ledger)
     },
     interrupted(...given: readonly unknown[]) {
       requireOptions('interrupted', noOptions, given[0])
-      return interruptedRuns(runs.parts)
+      return readInterruptedRuns(runs.parts)
     },
     drain: (graceMs) =>
       runs.answer('The runtime was not drained, and nobody waited for it', async () => {
@@ -141,8 +141,8 @@ function createRegistry({
   liveText = false,
   ...rules
 }: RuntimeOptions): RunRegistry {
-  const host = checkedHost(own)
-  const agents = agentRegistry(prices, rules)
+  const host = checkHost(own)
+  const agents = createAgentRegistry(prices, rules)
   for (const agent of known) agents.register(agent)
   const models = new KnownModels(agents, given)
   if (model) models.add(model)
@@ -153,14 +153,14 @@ function createRegistry({
   return new RunRegistry({
     ledger,
     host,
-    leases: new HeldLeases(ledger, host, uniqueName()),
+    leases: new HeldLeases(ledger, host, createUniqueName()),
     agents,
     models,
     defaults,
     onDrift,
     passesLiveText: liveText,
     ...omitUndefined({ contextOf }),
-    newId: runIdMaker(host),
+    newId: createRunIdMaker(host),
     ends: new KnownEnds(),
   })
 }
@@ -174,7 +174,7 @@ function toSettlement(
 }
 
 /** Returns a session of a runtime, which starts its runs. Throws a `ConfigurationError` for a name that is empty or not a text. */
-function runtimeSession(id: string, ledger: Ledger, runs: RunRegistry): RuntimeSession {
+function createRuntimeSession(id: string, ledger: Ledger, runs: RunRegistry): RuntimeSession {
   if (typeof id !== 'string' || id === '' || !id.isWellFormed() || id.includes('\0')) {
     throw new ConfigurationError(
       'A session needs a name: a text that is not empty, such as a conversation id.',
@@ -205,7 +205,7 @@ function runtimeSession(id: string, ledger: Ledger, runs: RunRegistry): RuntimeS
       if (await started.driver.hasBegun()) return started
     }
   }
-  const view = sessionView(ledger, id)
+  const view = createSessionView(ledger, id)
   return {
     ...view,
     history: () =>

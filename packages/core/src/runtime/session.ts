@@ -3,13 +3,13 @@ import type { Message } from '../events/content.ts'
 import type { HistoryEdit } from '../events/event.ts'
 import type { Ledger, RunRecord } from '../ledger/ledger.ts'
 import { withEdits } from '../machine/evolve.ts'
-import { pairingFault } from '../machine/history.ts'
-import { carryTranscript, transcript } from '../machine/request.ts'
+import { findPairingFault } from '../machine/history.ts'
+import { carryTranscript, toTranscript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { busySessionError, readNewerHead, waitUntilEnded } from './follow-run.ts'
+import { createBusySessionError, readNewerHead, waitUntilEnded } from './follow-run.ts'
 import { loadState } from './run-result.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
 
@@ -25,14 +25,14 @@ export interface Session {
 }
 
 /** Returns a session as the ledger records it. */
-export function sessionView(ledger: Ledger, id: string): Session {
+export function createSessionView(ledger: Ledger, id: string): Session {
   return {
     id,
     runs: () => ledger.runs({ sessionId: id }),
     async history() {
       const last = await readLastRun(ledger, id)
       const state = last && (await loadState(ledger, last.runId))
-      return state && { runId: state.runId, seq: state.seq, messages: transcript(state) }
+      return state && { runId: state.runId, seq: state.seq, messages: toTranscript(state) }
     },
   }
 }
@@ -43,7 +43,7 @@ export function isPlaceTaken(error: unknown): boolean {
 }
 
 /** Returns whether a run has begun; `false` if another run of its session has not ended. */
-export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolean> {
+export async function awaitBegun(begun: Promise<unknown>): Promise<boolean> {
   try {
     await begun
     return true
@@ -140,17 +140,17 @@ export async function readPast(parts: RuntimeParts, options: PastOptions): Promi
   const { sessionId, from, edit, mayFollow } = options
   const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
-  const before = last && (await endedRun(last, parts, options))
+  const before = last && (await readEndedRun(last, parts, options))
   const source = from ? await branchPoint(ledger, from) : before
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
-    ...(source && pastFrom(source, isOfSession ? 'session' : 'branch')),
+    ...(source && toPast(source, isOfSession ? 'session' : 'branch')),
     ...(edit && toEdits(edit, source)),
   }
 }
 
-function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
+function toPast(source: RunState, relation: 'session' | 'branch'): Past {
   const history = carryTranscript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
   const carried =
@@ -167,11 +167,11 @@ function toEdits({ of, edits, by, reason }: PastEdits, source: RunState | undefi
         'was written. Read the history again, and decide again.',
     )
   }
-  requireSoundEdits(of, edits, transcript(source))
+  requireSoundEdits(of, edits, toTranscript(source))
   return { edits: { edits, ...omitUndefined({ by, reason }) } }
 }
 
-async function endedRun(
+async function readEndedRun(
   last: RunRecord,
   parts: RuntimeParts,
   { whenBusy = 'conflict' }: PastOptions,
@@ -183,8 +183,8 @@ async function endedRun(
   if (whenBusy === 'wait') return await waitUntilEnded(state, parts)
   const isDriven = await runs.isDriven(runId)
   const head = isDriven ? undefined : await readNewerHead(ledger, state)
-  if (head) return await endedRun({ ...last, head }, parts, { whenBusy })
-  throw busySessionError(state, isDriven)
+  if (head) return await readEndedRun({ ...last, head }, parts, { whenBusy })
+  throw createBusySessionError(state, isDriven)
 }
 
 async function branchPoint(
@@ -208,7 +208,7 @@ export function requireSoundEdits(
 ): void {
   const edited = withEdits(history, edits)
   const fault = edited
-    ? pairingFault(edited)
+    ? findPairingFault(edited)
     : `they have to name places from 0 to ${history.length - 1}, ascending`
   if (fault === undefined) return
   throw new ConfigurationError(

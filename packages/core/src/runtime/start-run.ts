@@ -1,9 +1,9 @@
-import { type Agent, someLimits, unlessEmpty } from '../agent/agent.ts'
-import { adapterSettings } from '../agent/define-agent.ts'
-import { definitionIn } from '../agent/prepare-turn.ts'
-import { type AgentRegistry, agentsInRun, reachableAgents } from '../agent/registry.ts'
+import { type Agent, someLimits, omitIfEmpty } from '../agent/agent.ts'
+import { readAdapterSettings } from '../agent/define-agent.ts'
+import { toDefinitionIn } from '../agent/prepare-turn.ts'
+import { type AgentRegistry, listAgentsInRun, listReachableAgents } from '../agent/registry.ts'
 import {
-  definitionInRun,
+  applyGivenModel,
   type FallbackModel,
   type GivenModel,
   type RecordingPolicy,
@@ -23,17 +23,17 @@ import {
 } from '../events/content.ts'
 import { LAST_MOMENT } from '../events/event-parts.ts'
 import { defaultRetryPolicy, type GivenLimits, type Limits } from '../events/limits.ts'
-import { mergedSettings, type ModelSettings } from '../events/model-request.ts'
-import { recordedSettings } from '../events/model-settings-check.ts'
-import { searchesCost } from '../events/usage.ts'
+import { mergeSettings, type ModelSettings } from '../events/model-request.ts'
+import { toRecordedSettings } from '../events/model-settings-check.ts'
+import { computeSearchesCost } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { appendMessage, carriedMessages, createHistory, pairingFault } from '../machine/history.ts'
+import { appendMessage, freezeMessages, createHistory, findPairingFault } from '../machine/history.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { deepFreeze, isJson, isSameJson, omitUndefined } from '../values/json.ts'
 import { type OptionCheck, requireOptions, textOr, valueThat } from '../values/option.ts'
-import { formatFault, faultIn } from '../values/schema.ts'
+import { formatFault, placeFault } from '../values/schema.ts'
 import type { RunDefaults } from './runtime-parts.ts'
 import type { Past } from './session.ts'
 
@@ -67,7 +67,7 @@ export function startCommand(
     type: 'start',
     runId,
     agent: agent.name,
-    definition: definitionInRun(definitionIn(agent, context), given.givenModel),
+    definition: applyGivenModel(toDefinitionIn(agent, context), given.givenModel),
     limits,
     retry: { ...defaultRetryPolicy, ...agent.retry },
     ...given,
@@ -85,10 +85,10 @@ function requirePrices(
     given,
   }: { readonly register: (agent: Agent<unknown>) => Agent<unknown>; readonly given: RunGiven },
 ): void {
-  const agentsOfRun = new Set(agentsInRun(agent).map((each) => each.name))
-  for (const { name, definition: own } of reachableAgents(agent).map(register)) {
+  const agentsOfRun = new Set(listAgentsInRun(agent).map((each) => each.name))
+  for (const { name, definition: own } of listReachableAgents(agent).map(register)) {
     // Agents that work as tools have runs of their own, with their own models.
-    const definition = agentsOfRun.has(name) ? definitionInRun(own, given.givenModel) : own
+    const definition = agentsOfRun.has(name) ? applyGivenModel(own, given.givenModel) : own
     const { fallbacks = [], summarizer } = definition
     const models = [definition, ...fallbacks, ...(summarizer ? [summarizer] : [])]
     const unknown = models.find(({ price }) => price === undefined)
@@ -104,7 +104,7 @@ function requirePrices(
 /** Searches that cost money and that nothing bounds could cost any amount within one call. */
 function requireBoundedSearches(models: readonly FallbackModel[], maxCostUsd: number): void {
   for (const { model, price, maxWebSearches = 0 } of models) {
-    if (price === undefined || searchesCost(price, maxWebSearches) !== Infinity) continue
+    if (price === undefined || computeSearchesCost(price, maxWebSearches) !== Infinity) continue
     throw new ConfigurationError(
       `The run is limited to ${maxCostUsd} US dollars, but its provider may search the web any number of times in one call of ${model.modelId}, at ${price.webSearchUsd} dollars each, so the limit could not hold. Bound the searches: max_uses of the web search tool in providerTools of anthropic, max_tool_calls in extraBody of openai, or maxWebSearches of a model of your own.`,
     )
@@ -160,7 +160,7 @@ export function withDefaults(
     ...options,
     model: options.model ?? model,
     recording: { ...recording, ...omitUndefined({ ...options.recording }) },
-    modelSettings: mergedSettings(modelSettings, options.modelSettings),
+    modelSettings: mergeSettings(modelSettings, options.modelSettings),
   }
 }
 
@@ -175,26 +175,26 @@ export function resolveOptions(
   const { workflowName, traceId, groupId, tags, metadata } = options
   if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
   return omitUndefined({
-    givenModel: model && givenModel(model, findPrice),
-    modelSettings: recordedSettings(modelSettings),
+    givenModel: model && toGivenModel(model, findPrice),
+    modelSettings: toRecordedSettings(modelSettings),
     toolChoice:
       typeof toolChoice === 'string'
         ? { type: toolChoice }
         : toolChoice && { type: 'tool', name: toolChoice.name },
     parallelToolCalls,
-    recording: unlessEmpty(recording),
-    providerState: givenState(agent, options),
-    labels: unlessEmpty({ workflowName, traceId, groupId, tags, metadata }),
+    recording: omitIfEmpty(recording),
+    providerState: toProviderState(agent, options),
+    labels: omitIfEmpty({ workflowName, traceId, groupId, tags, metadata }),
     // A date that no reader of a ledger can write means never, as the last one does.
     deadlineAt: deadline === undefined ? undefined : Math.min(Number(deadline), LAST_MOMENT),
     idempotencyKey,
-    givenLimits: idempotencyKey === undefined ? undefined : unlessEmpty(limits),
+    givenLimits: idempotencyKey === undefined ? undefined : omitIfEmpty(limits),
     owner,
   })
 }
 
 /** Where the provider of the run keeps its past. Each model that may be called has to be able to continue there. */
-function givenState(
+function toProviderState(
   agent: Agent<unknown>,
   { previousResponseId, conversationId, model }: RecordedOptions,
 ): ProviderState | undefined {
@@ -205,7 +205,7 @@ function givenState(
       'run: it was given a previousResponseId together with a conversationId, and a provider continues from one of the two. Give one.',
     )
   }
-  for (const each of agentsInRun(agent)) {
+  for (const each of listAgentsInRun(agent)) {
     const stateless = [model ?? each.model, ...each.fallbacks].find(({ keepsState }) => keepsState !== true)
     if (stateless === undefined) continue
     throw new ConfigurationError(
@@ -215,14 +215,14 @@ function givenState(
   return omitUndefined({ previousResponseId, conversationId })
 }
 
-function givenModel(given: Model, findPrice: AgentRegistry['findPrice']): GivenModel {
+function toGivenModel(given: Model, findPrice: AgentRegistry['findPrice']): GivenModel {
   const { provider, api, modelId, maxWebSearches = 0 } = given
   const model = { provider, api, modelId }
   return {
     model,
     ...omitUndefined({ price: findPrice(model) }),
     ...(maxWebSearches !== 0 && { maxWebSearches }),
-    ...adapterSettings(given),
+    ...readAdapterSettings(given),
   }
 }
 
@@ -333,16 +333,16 @@ const unnamedModel: ModelRef = { provider: 'given', api: 'given', modelId: 'give
 /** Returns a frozen copy of what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
 export function parseInput(input: RunInput): GivenInput {
   if (!isConversation(input)) return { message: toUserMessage(input), before: [] }
-  const messages = input.map((given, index) => wholeMessage(given, index))
-  const fault = pairingFault(messages)
+  const messages = input.map((given, index) => requireMessage(given, index))
+  const fault = findPairingFault(messages)
   if (fault !== undefined) {
-    throw wrong(
+    throw createInputError(
       `${fault}. Keep each call together with its result, in the order of the calls, and give no result without its call`,
     )
   }
   const last = messages.at(-1)
   if (last?.role !== 'user') {
-    throw wrong(
+    throw createInputError(
       `its last message, at ${messages.length - 1}, has the role ${last?.role}, and a run answers a message of the user. Add one, as in [...result.messages, { role: 'user', content: '…' }]`,
     )
   }
@@ -355,7 +355,7 @@ export function withGiven(past: Past, before: readonly Message[]): Past {
   const { history = [], uncheckedFrom = history.length } = past
   return {
     ...past,
-    history: carriedMessages(before.reduce(appendMessage, createHistory(history))),
+    history: freezeMessages(before.reduce(appendMessage, createHistory(history))),
     uncheckedFrom,
   }
 }
@@ -364,28 +364,29 @@ function isConversation(input: RunInput): input is readonly InputMessage[] {
   return Array.isArray(input) && input.some((item: unknown) => Object.hasOwn(Object(item) as object, 'role'))
 }
 
-function wholeMessage(given: InputMessage, index: number): Message {
-  const full = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
+function requireMessage(given: InputMessage, index: number): Message {
+  const full =
+    given !== null && typeof given === 'object' && 'content' in given ? toFullMessage(given) : given
   // The copy is checked, and not what it was made of, which may say something else each time that it is read.
   const whole = isJson(full) ? deepFreeze(full) : full
   const fault = messageSchema(whole)
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
   if (fault === undefined && !isEmpty && isJson(whole)) return deepFreeze(correctMessage(whole))
   const what = fault
-    ? formatFault(faultIn(`[${index}]`, fault))
+    ? formatFault(placeFault(`[${index}]`, fault))
     : `[${index}] is ${isEmpty ? 'empty' : 'not what JSON can carry'}`
-  throw wrong(
+  throw createInputError(
     `${what}. A message is { role: 'user', content: 'a text' }, the same with the role assistant, or one of result.messages`,
   )
 }
 
 /** An empty text becomes no part, as providers refuse one. */
-function inFull({ role, content }: TextMessage): Message {
+function toFullMessage({ role, content }: TextMessage): Message {
   const parts = content === '' ? [] : [{ type: 'text' as const, text: content }]
   if (role !== 'assistant') return { role, parts }
   return { role, parts, model: unnamedModel, stopReason: 'end', partial: false }
 }
 
-function wrong(what: string): ConfigurationError {
+function createInputError(what: string): ConfigurationError {
   return new ConfigurationError(`The input of a run cannot be shown to a model: ${what}.`)
 }

@@ -15,12 +15,12 @@ import type { Clock, Host } from '../values/host.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
 import { ignoreRejection, isThenable } from '../values/option.ts'
-import { nearestNames, formatErrorStack, formatError } from '../values/text.ts'
+import { findNearestNames, formatErrorStack, formatError } from '../values/text.ts'
 import {
   toGuardrailContext,
-  findsInCall,
+  guardCall,
   type Guardrail,
-  guardrailsFor,
+  selectGuardrails,
   type ToolInputGuardrail,
 } from './guardrails.ts'
 import type { CallContext, Tool } from './tool.ts'
@@ -44,8 +44,8 @@ export type ApprovalPolicy<Context = AnyContext> = (
 /** The result of a policy. */
 export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
 
-/** Returns the verdict of a policy. Rejects if it answers none: a policy may be written without a compiler. */
-async function policyVerdict<Context>(
+/** Returns the verdict of a policy. Rejects if it matchesQuery none: a policy may be written without a compiler. */
+async function askPolicy<Context>(
   policy: ApprovalPolicy<Context>,
   call: PolicyCall<Context>,
 ): Promise<PolicyVerdict> {
@@ -64,11 +64,13 @@ function isVerdict(verdict: unknown): verdict is PolicyVerdict {
  * Combines policies so that the strictest decides: if one denies a call it is denied, if one asks a person is asked.
  * Each policy checks every call.
  */
-export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): ApprovalPolicy | undefined {
+export function combinePolicies(
+  ...given: readonly (ApprovalPolicy | undefined)[]
+): ApprovalPolicy | undefined {
   const policies = given.filter((policy) => policy !== undefined)
   if (policies.length < 2) return policies[0]
   return async (call) => {
-    const verdicts = await Promise.all(policies.map((policy) => policyVerdict(policy, call)))
+    const verdicts = await Promise.all(policies.map((policy) => askPolicy(policy, call)))
     const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
     const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
     return (
@@ -90,34 +92,34 @@ export type Repaired = Judged & { readonly repairs?: readonly string[] }
  * The check of a call whose tool repairs inputs: where the input does not fit, the tool may repair it once, and what it made
  * of it is checked in its place. Where that does not fit either, the call ends with the first refusal.
  */
-function checkedWithRepair(
+function checkWithRepair(
   asked: Call,
   tool: Tool,
   check: (call: Call) => Judged | Promise<Judged>,
 ): Repaired | Promise<Repaired> {
   const first = check(asked)
-  if (isThenable(first)) return first.then((late) => repairedIfUnfit(late, asked, tool, check))
-  return needsRepair(first) ? repairedIfUnfit(first, asked, tool, check) : first
+  if (isThenable(first)) return first.then((late) => repairIfUnfit(late, asked, tool, check))
+  return needsRepair(first) ? repairIfUnfit(first, asked, tool, check) : first
 }
 
 function needsRepair({ verdict, input }: Judged): boolean {
   return isUnfit(verdict) && input === undefined
 }
 
-async function repairedIfUnfit(
+async function repairIfUnfit(
   first: Judged,
   asked: Call,
   tool: Tool,
   check: (call: Call) => Judged | Promise<Judged>,
 ): Promise<Repaired> {
   if (!needsRepair(first)) return first
-  const repaired = repairedBy(tool, asked)
+  const repaired = askRepair(tool, asked)
   if (repaired === undefined) return first
   const { malformed: _text, ...call } = asked
   const judged = await check({ ...call, input: repaired.input })
   if (isUnfit(judged.verdict)) return first
   const { input, repairs } = repaired
-  return { input, ...judged, repairs, verdict: verdictWithNote(judged.verdict, repaired, tool.effect) }
+  return { input, ...judged, repairs, verdict: addRepairNote(judged.verdict, repaired, tool.effect) }
 }
 
 /** Returns true if a tool refused a call for its input. */
@@ -126,8 +128,8 @@ export function isUnfit(verdict: CallVerdict): boolean {
 }
 
 /** Returns an input that a tool has repaired; `undefined` if it cannot, or where the repair cannot be kept. */
-export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput | undefined {
-  const { toolCallId, input, malformed } = unfit
+export function askRepair(tool: Tool<never>, createUnfitFault: UnfitInput): RepairedInput | undefined {
+  const { toolCallId, input, malformed } = createUnfitFault
   try {
     const repaired = tool.repair?.({ toolCallId, input, ...(malformed && { malformed }) })
     if (repaired && repairedInputSchema(repaired) === undefined) return repaired
@@ -139,7 +141,7 @@ export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput 
 }
 
 /** The verdict with what was repaired for the person who is asked. A write whose input was guessed at does not run unasked. */
-function verdictWithNote(
+function addRepairNote(
   verdict: CallVerdict,
   { repairs, isGuess }: RepairedInput,
   effect: ToolEffect,
@@ -193,7 +195,7 @@ export function checkCalls(
   const checking = calls.map((call): CheckedCall | Promise<CheckedCall> => {
     const { toolCallId, name } = call
     const tool = tools.find((known) => known.name === name)
-    if (tool === undefined) return unknownTool(call, tools)
+    if (tool === undefined) return refuseUnknownTool(call, tools)
     const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff: to } = tool
     const more = omitUndefined({ retry, serial, maxConcurrency, repeats, child, handoff: to })
     const known = { toolCallId, effect, recovery, ...more }
@@ -201,7 +203,7 @@ export function checkCalls(
       const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`
       return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
     }
-    const judged = checkedWithRepair(call, tool, (asked) => verdictOn(asked, tool, checker, context))
+    const judged = checkWithRepair(call, tool, (asked) => judgeCall(asked, tool, checker, context))
     return isThenable(judged) ? judged.then((late) => ({ ...known, ...late })) : { ...known, ...judged }
   })
   const finish = (checked: readonly CheckedCall[]): void =>
@@ -210,9 +212,9 @@ export function checkCalls(
   finish(checking as readonly CheckedCall[])
 }
 
-function unknownTool({ toolCallId, name }: Call, tools: readonly Tool[]): CheckedCall {
+function refuseUnknownTool({ toolCallId, name }: Call, tools: readonly Tool[]): CheckedCall {
   const names = tools.map((each) => each.name)
-  const near = nearestNames(name, names, 3)
+  const near = findNearestNames(name, names, 3)
   const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
   const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.${hint}`
   return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
@@ -236,14 +238,14 @@ function withRecorded(
 }
 
 /** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
-export function verdictOn(
+export function judgeCall(
   call: Call,
   tool: Tool,
   checker: CallChecker,
   context: CheckContext,
 ): Judged | Promise<Judged> {
-  const own = toolVerdict(call, tool, context)
-  const looking = guardrailsFor(checker.guardrails ?? [], 'tool_input')
+  const own = askTool(call, tool, context)
+  const looking = selectGuardrails(checker.guardrails ?? [], 'tool_input')
   if (looking.length > 0 || checker.approval !== undefined)
     return judgeAll(call, tool, { own, looking, approval: checker.approval }, context)
   return isThenable(own) ? own.then((verdict) => ({ verdict })) : { verdict: own }
@@ -264,57 +266,57 @@ async function judgeAll(
   const judge = async (input: JsonObject, verdict: CallVerdict): Promise<CallVerdict> => {
     if (verdict.kind === 'refuse' || approval === undefined) return verdict
     const about = {
-      ...callContext(call, context),
+      ...toCallContext(call, context),
       agent: context.state.agent,
       name,
       input,
       effect: tool.effect,
     }
-    return reportThrown(call, await judged(verdict, about, approval), context)
+    return reportThrown(call, await judgeByPolicy(verdict, about, approval), context)
   }
   const own = await judges.own
   if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
   const subject = { toolCallId, name, input: call.input }
   const about = toGuardrailContext(context.state, context.context)
-  const { finds, input, blocked } = await findsInCall(looking, subject, about, context.clock, context.report)
+  const { finds, input, blocked } = await guardCall(looking, subject, about, context.clock, context.report)
   if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
   if (input === undefined) return { finds, verdict: await judge(call.input, own) }
-  const verdict = await toolVerdict({ ...call, input }, tool, context)
+  const verdict = await askTool({ ...call, input }, tool, context)
   return { finds, input, verdict: await judge(input, verdict) }
 }
 
-function callContext({ toolCallId }: Call, { state, context }: CheckContext): CallContext<AnyContext> {
+function toCallContext({ toolCallId }: Call, { state, context }: CheckContext): CallContext<AnyContext> {
   return { runId: state.runId, turn: state.turn, toolCallId, context }
 }
 
 /** At once where the tool answers at once: a reply may hold a thousand calls. */
-function toolVerdict(call: Call, tool: Tool, context: CheckContext): CallVerdict | Promise<CallVerdict> {
+function askTool(call: Call, tool: Tool, context: CheckContext): CallVerdict | Promise<CallVerdict> {
   const { input, malformed } = call
   if (malformed) {
     const text = `The input is not a JSON object that can be used (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {
-    const answer = tool.check(input, callContext(call, context))
+    const answer = tool.check(input, toCallContext(call, context))
     return isThenable(answer)
-      ? verdictInTime(call, answer, context)
+      ? awaitVerdict(call, answer, context)
       : reportThrown(call, requireVerdict(answer), context)
   } catch (error) {
-    return reportThrown(call, failedCheck(error), context)
+    return reportThrown(call, refuseFailedCheck(error), context)
   }
 }
 
-async function verdictInTime(
+async function awaitVerdict(
   call: Call,
   answer: PromiseLike<CallVerdict>,
   context: CheckContext,
 ): Promise<CallVerdict> {
   try {
     const verdict = await answerInTime(() => answer, context.clock)
-    if (verdict === late) return failedCheck(`it did not end within ${CHECK_MS} ms`)
+    if (verdict === late) return refuseFailedCheck(`it did not end within ${CHECK_MS} ms`)
     return reportThrown(call, requireVerdict(verdict), context)
   } catch (error) {
-    return reportThrown(call, failedCheck(error), context)
+    return reportThrown(call, refuseFailedCheck(error), context)
   }
 }
 
@@ -326,19 +328,25 @@ function reportThrown(call: Call, verdict: CallVerdict, { report }: CheckContext
   return { ...refusal, error: formatErrorStack(thrown) }
 }
 
-async function judged(
+async function judgeByPolicy(
   verdict: CallVerdict,
   call: PolicyCall<AnyContext>,
   approval: ApprovalPolicy,
 ): Promise<CallVerdict> {
   try {
-    return requireVerdict(stricter(verdict, await policyVerdict(approval, call)))
+    return requireVerdict(chooseStricter(verdict, await askPolicy(approval, call)))
   } catch (error) {
-    return failedCheck(error, `The approval of the agent ${call.agent} failed, so this call was not run`)
+    return refuseFailedCheck(
+      error,
+      `The approval of the agent ${call.agent} failed, so this call was not run`,
+    )
   }
 }
 
-function failedCheck(error: unknown, what = 'The check of this call failed, so it was not run'): CallVerdict {
+function refuseFailedCheck(
+  error: unknown,
+  what = 'The check of this call failed, so it was not run',
+): CallVerdict {
   return { kind: 'refuse', outcome: 'denied', text: `${what}: ${formatError(error)}`, thrown: error }
 }
 
@@ -349,7 +357,7 @@ function requireVerdict(verdict: CallVerdict): CallVerdict {
 }
 
 /** The agent's policy may ask for more than the tool does, never for less. */
-function stricter(verdict: CallVerdict, policy: PolicyVerdict): CallVerdict {
+function chooseStricter(verdict: CallVerdict, policy: PolicyVerdict): CallVerdict {
   if (policy === 'run') return verdict
   if (policy === 'ask') return verdict.kind === 'ask' ? verdict : { kind: 'ask' }
   if ('ask' in policy) return { kind: 'ask', reason: policy.ask }

@@ -143,7 +143,7 @@ export const guardrail: OptionCheck = (value) =>
   (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value) : elsewhere(value)
 
 /** A guardrail as the ledger names it. */
-export function definedGuardrail(made: Guardrail): GuardrailDefinition {
+export function toGuardrailDefinition(made: Guardrail): GuardrailDefinition {
   const { name, on } = made
   return { name, on, ...(on === 'input' && made.beside && { beside: true as const }) }
 }
@@ -170,7 +170,7 @@ export interface Looking {
 }
 
 /** Runs the guardrails of the user's messages since the last reply; each checks the result of the one before it. */
-export async function findsInInput(
+export async function guardInput(
   guardrails: readonly InputGuardrail[],
   { state, inputCheck }: { readonly state: RunState; readonly inputCheck: InputCheck },
   looking: Looking,
@@ -191,7 +191,7 @@ export async function findsInInput(
 }
 
 /** Runs the guardrails of the answer. */
-export async function findsInOutput(
+export async function guardOutput(
   guardrails: readonly OutputGuardrail[],
   state: CollectingState,
   looking: Looking,
@@ -205,7 +205,7 @@ export async function findsInOutput(
 }
 
 /** Runs the guardrails of the tool results of a turn. */
-export async function findsInResults(
+export async function guardResults(
   guardrails: readonly ToolOutputGuardrail[],
   state: ExecutingState,
   looking: Looking,
@@ -234,7 +234,7 @@ export interface GuardedCheck {
 }
 
 /** Runs the guardrails of a tool call's input. */
-export async function findsInCall(
+export async function guardCall(
   guardrails: readonly ToolInputGuardrail[],
   call: GuardedCall,
   context: GuardrailContext<AnyContext>,
@@ -255,7 +255,7 @@ export async function findsInCall(
 }
 
 /** The guardrails of one kind. */
-export function guardrailsFor<On extends Guardrail['on']>(
+export function selectGuardrails<On extends Guardrail['on']>(
   guardrails: readonly Guardrail[],
   on: On,
   names?: readonly string[],
@@ -310,12 +310,12 @@ async function askInTurn<G extends Guardrail, Value, Replacement>(
       const answer = await answerInTime(() => check(guardrail, value), clock, timeoutMs)
       verdict =
         answer === late
-          ? { find: blockedBy(name, 'it did not answer in time') }
+          ? { find: createBlock(name, 'it did not answer in time') }
           : readVerdict(name, answer, fits)
     } catch (error) {
       // A guardrail that fails has not found nothing: it could not look.
       report?.(error, `The guardrail ${name} failed`)
-      verdict = { find: blockedBy(name, `it failed: ${formatError(error)}`) }
+      verdict = { find: createBlock(name, `it failed: ${formatError(error)}`) }
     }
     const { find, replacement } = verdict
     if (find === undefined) continue
@@ -340,24 +340,24 @@ function readVerdict<Replacement>(
   if (verdict === 'pass') return {}
   if (typeof verdict !== 'object' || verdict === null)
     return {
-      find: blockedBy(guardrail, "it answered no verdict: 'pass', { block }, { replace } or { record }"),
+      find: createBlock(guardrail, "it answered no verdict: 'pass', { block }, { replace } or { record }"),
     }
-  if ('block' in verdict) return { find: blockedBy(guardrail, detailText(verdict.block)) }
+  if ('block' in verdict) return { find: createBlock(guardrail, toDetailText(verdict.block)) }
   if ('record' in verdict)
-    return { find: { guardrail, action: 'record', detail: detailText(verdict.record) } }
+    return { find: { guardrail, action: 'record', detail: toDetailText(verdict.record) } }
   const { replace, why } = verdict
-  if (!fits(replace)) return { find: blockedBy(guardrail, 'what it put in its place does not fit there') }
+  if (!fits(replace)) return { find: createBlock(guardrail, 'what it put in its place does not fit there') }
   return {
-    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: detailText(why) }) },
+    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: toDetailText(why) }) },
     replacement: replace,
   }
 }
 
-function detailText(detail: unknown): string {
+function toDetailText(detail: unknown): string {
   return typeof detail === 'string' ? detail : 'something'
 }
 
-function blockedBy(guardrail: string, detail: string): GuardrailFind {
+function createBlock(guardrail: string, detail: string): GuardrailFind {
   return { guardrail, action: 'block', detail }
 }
 

@@ -11,7 +11,7 @@ import {
   type ToolSignal,
   toolSignalSchema,
 } from '../events/signals.ts'
-import { textContent } from '../machine/calls.ts'
+import { toTextContent } from '../machine/calls.ts'
 import type { Call } from '../machine/state.ts'
 import { answerInTime, late } from '../values/answer-in-time.ts'
 import type { Cancel, Clock, Host } from '../values/host.ts'
@@ -148,7 +148,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
 
   constructor({ tool: own, call, context, host, graceMs = 0 }: ToolStart, post: Post) {
     const { clock, report } = host
-    const tool = own ?? missingTool(call.name)
+    const tool = own ?? createMissingTool(call.name)
     this.#call = call
     this.#host = host
     this.#graceMs = graceMs
@@ -243,7 +243,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
   }
 
   #fail(text: string, more?: More): void {
-    this.#end('failed', textContent('failed', text), more)
+    this.#end('failed', toTextContent('failed', text), more)
   }
 
   #end(outcome: Outcome, content: readonly ResultPart[], more: More = {}): void {
@@ -264,15 +264,15 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
   }
 
   #giveUp(): void {
-    this.#end('timed_out', textContent('timed_out'), this.#again)
+    this.#end('timed_out', toTextContent('timed_out'), this.#again)
   }
 }
 
 /** Stands for a tool that the agent's code does not have any more. */
-function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
+function createMissingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
   const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
   return {
-    run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }),
+    run: () => of({ type: 'tool_ended', outcome: 'failed', content: toTextContent('failed', text) }),
   }
 }
 
@@ -316,13 +316,13 @@ const HEAD_SHARE = 3 / 4
  * A result as the model is shown it: the same parts where its texts are short enough, else their beginning and their end,
  * and between them what was left out and how to get it. Images and files stay.
  */
-export function shortenedResult(content: readonly ResultPart[], showing: Showing): readonly ResultPart[] {
+export function shortenResult(content: readonly ResultPart[], showing: Showing): readonly ResultPart[] {
   const { max = Infinity } = showing
   const length = measureLength(content)
   if (length <= max) return content
-  const headEnd = wholeCharacter(content, Math.floor(max * HEAD_SHARE))
-  const tailStart = wholeCharacter(content, length - (max - headEnd))
-  const note = leftOut({ headEnd, tailStart, length }, showing)
+  const headEnd = findWholeCharacter(content, Math.floor(max * HEAD_SHARE))
+  const tailStart = findWholeCharacter(content, length - (max - headEnd))
+  const note = formatOmission({ headEnd, tailStart, length }, showing)
   const shown: ResultPart[] = []
   let place = 0
   let isNoted = false
@@ -354,7 +354,7 @@ function measureLength(content: readonly ResultPart[]): number {
 }
 
 /** The same place in the texts, or the one before it where it would cut a character in two. */
-function wholeCharacter(content: readonly ResultPart[], place: number): number {
+function findWholeCharacter(content: readonly ResultPart[], place: number): number {
   let from = 0
   for (const part of content) {
     if (part.type !== 'text') continue
@@ -367,7 +367,7 @@ function wholeCharacter(content: readonly ResultPart[], place: number): number {
   return place
 }
 
-function leftOut(
+function formatOmission(
   {
     headEnd,
     tailStart,

@@ -25,13 +25,15 @@ interface JsonSchemaConverter {
  * Reads values by a schema; `subject` says of what it is, such as `output of agent desk`. Throws `ConfigurationError` for a
  * schema that cannot be used.
  */
-export function schemaReader<Output>(subject: string, schema: OutputSchema): OutputReader<Output> {
-  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(subject, schema as JsonObject)
+export function createSchemaReader<Output>(subject: string, schema: OutputSchema): OutputReader<Output> {
+  const standard = isStandard<Output>(schema)
+    ? schema
+    : parseJsonSchema<Output>(subject, schema as JsonObject)
   const jsonSchema = isStandard(schema) ? toJsonSchema(subject, schema) : schema
   return {
     jsonSchema,
     async read(value) {
-      const result = await validated(subject, standard, value)
+      const result = await askValidator(subject, standard, value)
       if (result.issues === undefined) return { output: result.value }
       return { error: result.issues.map((issue) => describeIssue(issue)).join('; ') }
     },
@@ -39,7 +41,7 @@ export function schemaReader<Output>(subject: string, schema: OutputSchema): Out
 }
 
 /** Asks a schema about a value. One that throws, or answers neither value nor issues, is at fault itself. */
-async function validated<Output>(
+async function askValidator<Output>(
   subject: string,
   standard: StandardSchemaV1<unknown, Output>,
   value: Json,
@@ -75,14 +77,14 @@ function isStandard<Output>(schema: unknown): schema is StandardSchemaV1<unknown
   )
 }
 
-function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
+function parseJsonSchema<Output>(subject: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
   if (jsonObject(schema)) {
     throw new ConfigurationError(
       `The ${subject} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
     )
   }
   requireKeyword(subject, schema)
-  const endless = patternsIn(schema).find(repeatsWithinRepeats)
+  const endless = listPatterns(schema).find(repeatsWithinRepeats)
   if (endless !== undefined) {
     throw new ConfigurationError(
       `The JSON Schema of the ${subject} has the pattern "${endless}", which repeats within what it repeats: matching it against thirty characters of a model could take longer than any process lives. Write it with one repeat, or give a Standard Schema with a check of your own.`,
@@ -104,13 +106,13 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
 }
 
 /** The regular expressions of a JSON Schema, wherever they stand. */
-function patternsIn(schema: Json): readonly string[] {
+function listPatterns(schema: Json): readonly string[] {
   if (typeof schema !== 'object' || schema === null) return []
-  if (Array.isArray(schema)) return schema.flatMap((each: Json) => patternsIn(each))
+  if (Array.isArray(schema)) return schema.flatMap((each: Json) => listPatterns(each))
   return Object.entries(schema).flatMap(([name, value]) => [
     ...(name === 'pattern' && typeof value === 'string' ? [value] : []),
     ...(name === 'patternProperties' ? Object.keys(Object(value) as object) : []),
-    ...patternsIn(value),
+    ...listPatterns(value),
   ])
 }
 
@@ -248,8 +250,8 @@ export const someInputSchema: OptionCheck = valueThat(
 )
 
 /** Reads the input of a tool that `subject` makes. Throws `ConfigurationError` for a schema of anything but an object. */
-export function inputReader(subject: string, schema: InputSchema): OutputReader<unknown> {
-  const reader = schemaReader<unknown>(`input of ${subject}`, schema)
+export function createInputReader(subject: string, schema: InputSchema): OutputReader<unknown> {
+  const reader = createSchemaReader<unknown>(`input of ${subject}`, schema)
   if (reader.jsonSchema['type'] === 'object') return reader
   throw new ConfigurationError(
     `The schema of the input of ${subject} allows values that are not objects, and tools are called with objects only. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
@@ -257,7 +259,7 @@ export function inputReader(subject: string, schema: InputSchema): OutputReader<
 }
 
 /** Returns whether a call with this input may run. */
-export async function inputVerdict(reader: OutputReader<unknown>, input: JsonObject): Promise<CallVerdict> {
+export async function judgeInput(reader: OutputReader<unknown>, input: JsonObject): Promise<CallVerdict> {
   const read = await reader.read(input)
   if (!('error' in read)) return { kind: 'run' }
   return { kind: 'refuse', outcome: 'invalid_input', text: read.error }

@@ -27,7 +27,7 @@ export async function answerInTime<Answer>(
 }
 
 /** A clock whose timers end when `stop` is called: those that are set, and those that would be set later. */
-export function stoppableClock(clock: Clock): { readonly clock: Clock; readonly stop: () => void } {
+export function createStoppableClock(clock: Clock): { readonly clock: Clock; readonly stop: () => void } {
   const timers: Cancel[] = []
   let isStopped = false
   return {

@@ -1,11 +1,11 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
-import { canonicalJson, type JsonLike } from './json.ts'
+import { toCanonicalJson, type JsonLike } from './json.ts'
 import { ConfigurationError } from './errors.ts'
 
 /** SHA-256 over the canonical JSON of a value, in hex. */
 export function computeDigest<Value>(value: Value & JsonLike<Value>): string {
-  const text = canonicalJson(value)
+  const text = toCanonicalJson(value)
   return hostDigest === undefined ? bytesToHex(sha256(utf8ToBytes(text))) : hostDigest(text)
 }
 
@@ -43,10 +43,10 @@ export function digestTextsWith(digest: TextDigest): void {
  * not implemented.
  */
 export function digestTextsByDefault(find: () => TextDigest | undefined): void {
-  hostDigest ??= usableDigest(find())
+  hostDigest ??= checkDigest(find())
 }
 
-function usableDigest(digest: TextDigest | undefined): TextDigest | undefined {
+function checkDigest(digest: TextDigest | undefined): TextDigest | undefined {
   try {
     return digest?.('abc') === knownExample ? digest : undefined
   } catch {

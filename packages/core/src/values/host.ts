@@ -64,9 +64,9 @@ function nameProcess(system: System, machine: Machine | undefined): string {
 
 function findMachine(system: System): Machine | undefined {
   try {
-    if (system.platform === 'linux') return linux(system.getBuiltinModule('node:fs') as Files, system)
+    if (system.platform === 'linux') return readLinux(system.getBuiltinModule('node:fs') as Files, system)
     if (system.platform === 'darwin')
-      return darwin(system.getBuiltinModule('node:child_process') as Programs, system)
+      return readDarwin(system.getBuiltinModule('node:child_process') as Programs, system)
   } catch {
     // It does not say which machine it is.
   }
@@ -74,7 +74,7 @@ function findMachine(system: System): Machine | undefined {
 }
 
 /** Containers of one machine share its start, not its numbers: each has a name space of its own for them. */
-function linux({ readFileSync, readlinkSync }: Files, system: System): Machine {
+function readLinux({ readFileSync, readlinkSync }: Files, system: System): Machine {
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const numbers = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
   if (boot === '' || numbers === undefined) throw new Error('This system does not say which it is.')
@@ -98,7 +98,7 @@ function linux({ readFileSync, readlinkSync }: Files, system: System): Machine {
   }
 }
 
-function darwin({ execFileSync }: Programs, system: System): Machine {
+function readDarwin({ execFileSync }: Programs, system: System): Machine {
   const ask = (file: string, args: readonly string[]): string =>
     execFileSync(file, args, {
       encoding: 'utf8',
@@ -168,7 +168,7 @@ export const defaultHost: Host = {
 }
 
 /** A name that nothing else has: not by the host's `random`, with which tests make the ids of runs. */
-export function uniqueName(): string {
+export function createUniqueName(): string {
   return [1, 2].map(() => Math.floor(Math.random() * 2 ** 40).toString(36)).join('')
 }
 
@@ -244,7 +244,7 @@ const MAX_LATE_MS = 1_000
  * dated the last event: then it continues from the last time, so that no wait takes longer than decided. It never
  * leaps, so that a clock set ahead ends no run: it follows the host's `even` time or, without one, the host's timers.
  */
-export function steadyClock(clock: Clock): SteadyClock {
+export function createSteadyClock(clock: Clock): SteadyClock {
   const begunEven = clock.even?.()
   const begunAt = begunEven === undefined ? 0 : clock.now()
   let last = -Infinity

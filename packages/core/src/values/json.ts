@@ -28,7 +28,7 @@ export type JsonLike<Value> = Value extends Json | undefined
  *
  * Throws a `TypeError` that names the place for what JSON cannot carry: NaN, infinities, functions, bigint.
  */
-export function canonicalJson<Value>(value: Value & JsonLike<Value>): string {
+export function toCanonicalJson<Value>(value: Value & JsonLike<Value>): string {
   try {
     return write(value)
   } catch (error) {
@@ -107,7 +107,7 @@ export function isJson(value: unknown): value is Json {
 function isCarriable(value: unknown, depth: number): boolean {
   if (typeof value === 'string' || isPlain(value)) return true
   if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
-  // As in `canonicalJson`, a field without a value is left out.
+  // As in `toCanonicalJson`, a field without a value is left out.
   const inner = Array.isArray(value)
     ? value
     : Object.values(value as JsonObject).filter((field) => field !== undefined)
@@ -117,7 +117,7 @@ function isCarriable(value: unknown, depth: number): boolean {
 
 /** Returns true if two values have the same canonical JSON: the same fields, in any order. */
 export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & JsonLike<Other>): boolean {
-  return (one as unknown) === other || canonicalJson(one) === canonicalJson(other)
+  return (one as unknown) === other || toCanonicalJson(one) === toCanonicalJson(other)
 }
 
 /** Copies that were made to be handed on as they are. */
@@ -200,7 +200,7 @@ export function readJson(text: string): unknown {
   } catch {
     throw new SyntaxError('The input is not valid JSON.')
   }
-  const fault = numberFault(text)
+  const fault = findNumberFault(text)
   if (fault !== undefined) throw new RangeError(fault)
   if (!isJson(value)) throw new RangeError('The input is nested deeper than 500 levels.')
   return value
@@ -209,7 +209,7 @@ export function readJson(text: string): unknown {
 /** Few texts hold so many digits in a row, or so large an exponent, that a number may be changed. */
 const mayChange = /\d{16}|[eE][+-]?\d{3}/
 
-function numberFault(text: string): string | undefined {
+function findNumberFault(text: string): string | undefined {
   if (!mayChange.test(text)) return undefined
   for (const [written] of text.matchAll(token)) {
     if (written.startsWith('"') || !isChanged(written)) continue
@@ -237,25 +237,25 @@ function isChanged(written: string): boolean {
  * A fault of a value that someone else has read from JSON already, as `readJson` words it: what was written is gone, so
  * any whole number that may have been rounded counts.
  */
-export function parsedFault(value: unknown): string | undefined {
+export function findParsedFault(value: unknown): string | undefined {
   if (!isJson(value))
     return 'The input holds a number that is too large, or is nested deeper than 500 levels.'
-  return roundedFault(value)
+  return findRoundedFault(value)
 }
 
 /**
  * A fault of a value with a whole number beyond 2^53, which may have been rounded when it was read. Numbers that stand in
  * `known` are taken as they are.
  */
-export function roundedFault(value: unknown, known?: unknown): string | undefined {
-  const before = known === undefined ? [] : unsafeIn(known)
-  const rounded = unsafeIn(value).find((found) => !before.includes(found))
+export function findRoundedFault(value: unknown, known?: unknown): string | undefined {
+  const before = known === undefined ? [] : listUnsafeNumbers(known)
+  const rounded = listUnsafeNumbers(value).find((found) => !before.includes(found))
   if (rounded === undefined) return undefined
   return `The number ${rounded} may have been rounded, since it is larger than 2^53. Write it as a text where the schema takes a string.`
 }
 
-function unsafeIn(value: unknown): readonly number[] {
+function listUnsafeNumbers(value: unknown): readonly number[] {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? [value] : []
   if (typeof value !== 'object' || value === null) return []
-  return Object.values(value).flatMap(unsafeIn)
+  return Object.values(value).flatMap(listUnsafeNumbers)
 }

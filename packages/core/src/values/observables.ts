@@ -154,7 +154,7 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
 }
 
 /** Reports each value that a function makes of one. Subscribers are as isolated from each other as the source's. */
-export function flattened<T, R>(source: Observable<T>, toValues: (value: T) => readonly R[]): Observable<R> {
+export function flatten<T, R>(source: Observable<T>, toValues: (value: T) => readonly R[]): Observable<R> {
   // By `lift`, as operators of RxJS do: what a subscriber throws reaches the source, which drops this subscriber alone.
   return source.lift<R>({
     call: (subscriber, lifted) => lifted.subscribe(new Flattening(subscriber, toValues)),

@@ -2,7 +2,7 @@ import { ConfigurationError } from './errors.ts'
 import { getOwn } from './json.ts'
 import {
   type Fault,
-  faultIn,
+  placeFault,
   flag,
   isAsync,
   isPlain,
@@ -13,22 +13,22 @@ import {
   recordOf as everyFieldOf,
   type Schema,
   text,
-  unfit,
+  createUnfitFault,
   valueThat,
   wordOf,
 } from './schema.ts'
-import { nearestName, formatErrorSentence } from './text.ts'
+import { findNearestName, formatErrorSentence } from './text.ts'
 
 export {
   type Fault,
-  faultIn,
+  placeFault,
   isAsync,
   isThenable,
   listOf,
   maybe,
   numberFrom,
   formatFault,
-  unfit,
+  createUnfitFault,
   valueThat,
 } from './schema.ts'
 export type { OptionalSchema as OptionalCheck, Schema as OptionCheck } from './schema.ts'
@@ -59,10 +59,10 @@ export function fields<T extends object>(
   const known = Object.keys(checks)
   const table = checks as { readonly [name: string]: Schema }
   return (value) => {
-    if (!isPlain(value)) return unfit(value, 'an object')
+    if (!isPlain(value)) return createUnfitFault(value, 'an object')
     for (const name of Object.keys(value)) {
       if (value[name] === undefined || Object.hasOwn(table, name)) continue
-      const nearest = getOwn(otherNames, name) ?? nearestName(name, known)
+      const nearest = getOwn(otherNames, name) ?? findNearestName(name, known)
       const within = (place: string): string => {
         const hint = nearest === undefined ? '' : `Did you mean ${joinPath(place, nearest)}? `
         return `is not an option. ${hint}Options are ${known.join(', ')}`
@@ -70,15 +70,15 @@ export function fields<T extends object>(
       return { path: name, what: within(''), within }
     }
     for (const name of known) {
-      const fault = inherited(value, name) ?? table[name]?.(value[name])
-      if (fault) return faultIn(name, fault)
+      const fault = findInherited(value, name) ?? table[name]?.(value[name])
+      if (fault) return placeFault(name, fault)
     }
     return undefined
   }
 }
 
 /** A setting that an object has from its prototype alone would be lost where options are copied. Methods are called there. */
-function inherited(value: { readonly [name: string]: unknown }, name: string): Fault | undefined {
+function findInherited(value: { readonly [name: string]: unknown }, name: string): Fault | undefined {
   if (Object.hasOwn(value, name) || value[name] === undefined || typeof value[name] === 'function')
     return undefined
   return { path: '', what: 'is inherited from a prototype; expected a field of the object itself' }
@@ -154,7 +154,7 @@ export function requireOptions(subject: string, check: Schema, given: unknown, p
   const fault = check(given)
   if (fault === undefined) return
   ignoreRejection(given)
-  const { path: place, what } = faultIn(path, fault)
+  const { path: place, what } = placeFault(path, fault)
   throw new ConfigurationError(
     `${subject}: ${place || 'what it was given'} ${what}${what.endsWith('?') ? '' : '.'}`,
   )

@@ -1,5 +1,5 @@
 import { isJson, type Json, type JsonObject } from './json.ts'
-import { nearestName } from './text.ts'
+import { findNearestName } from './text.ts'
 
 /** A fault of a value: a sentence without its subject, and a path such as `limits.maxTurns` or `parts[0]`. */
 export interface Fault {
@@ -47,7 +47,7 @@ function withKind<T>(check: Schema, kind: Kind): Schema<T> {
 }
 
 /** A fault, as seen from the object or list that holds the value at fault. */
-export function faultIn<F extends Fault | undefined>(place: string, fault: F): F {
+export function placeFault<F extends Fault | undefined>(place: string, fault: F): F {
   if (fault === undefined) return fault
   const { path, what, within } = fault
   const outer = within && ((outside: string) => within(joinPath(outside, place)))
@@ -67,14 +67,14 @@ export function formatFault({ path, what }: Fault): string {
 }
 
 /** The fault of a value that is not what was expected. `showsText` has it show a text: only where none can be a secret. */
-export function unfit(value: unknown, expected: string, showsText = false): Fault {
+export function createUnfitFault(value: unknown, expected: string, showsText = false): Fault {
   if (value === undefined) return { path: '', what: `is missing: give ${expected}` }
-  const text = showsText && typeof value === 'string' && value !== '' ? `, ${quoted(value)}` : ''
+  const text = showsText && typeof value === 'string' && value !== '' ? `, ${quote(value)}` : ''
   return { path: '', what: `is ${describe(value)}${text}; expected ${expected}` }
 }
 
 /** As much of a text as tells which it is. */
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.slice(0, 40)}'`
 }
 
@@ -113,18 +113,18 @@ export function isPlain(value: unknown): value is { readonly [name: string]: unk
   )
 }
 
-/** A value of which `fits` is true; `expected` says in words what that is. `showsText`: see `unfit`. */
+/** A value of which `fits` is true; `expected` says in words what that is. `showsText`: see `createUnfitFault`. */
 export function valueThat<T>(
   expected: string,
   fits: (value: unknown) => boolean,
   { showsText = false }: { readonly showsText?: boolean } = {},
 ): Schema<T> {
-  return (value) => (fits(value) ? undefined : unfit(value, expected, showsText))
+  return (value) => (fits(value) ? undefined : createUnfitFault(value, expected, showsText))
 }
 
 /** Any text. */
 export const text: Schema<string> = withKind(
-  (value) => (typeof value === 'string' ? undefined : unfit(value, 'a text')),
+  (value) => (typeof value === 'string' ? undefined : createUnfitFault(value, 'a text')),
   { is: 'text' },
 )
 
@@ -145,7 +145,7 @@ export function numberFrom(
   const check: Schema = (value) =>
     fits(value) && (value as number) >= min && (value as number) <= max
       ? undefined
-      : unfit(value, expected, true)
+      : createUnfitFault(value, expected, true)
   return withKind(check, { is: 'number', min, max, whole })
 }
 
@@ -167,9 +167,9 @@ export function wordOf<const Words extends readonly string[]>(
     if (known.has(value)) return undefined
     if (value === undefined) return { path: '', what: `is missing; ${expected}` }
     const shown = showsText && typeof value === 'string'
-    const nearest = shown ? nearestName(value, words) : undefined
+    const nearest = shown ? findNearestName(value, words) : undefined
     const hint = nearest === undefined ? '' : `. Did you mean '${nearest}'?`
-    return { path: '', what: `is ${shown ? quoted(value) : describe(value)}; ${expected}${hint}` }
+    return { path: '', what: `is ${shown ? quote(value) : describe(value)}; ${expected}${hint}` }
   }
   return withKind(check, { is: 'one_of', values: words })
 }
@@ -203,10 +203,10 @@ export function maybe<T>(schema: Schema<T>): OptionalSchema<T> {
 /** A list whose items pass the check. */
 export function listOf<T>(item: Schema<T>): Schema<T[]> {
   const check: Schema = (value) => {
-    if (!Array.isArray(value)) return unfit(value, 'a list, as in [ … ]')
+    if (!Array.isArray(value)) return createUnfitFault(value, 'a list, as in [ … ]')
     for (let index = 0; index < value.length; index++) {
       const fault = item(value[index])
-      if (fault !== undefined) return faultIn(`[${index}]`, fault)
+      if (fault !== undefined) return placeFault(`[${index}]`, fault)
     }
     return undefined
   }
@@ -216,10 +216,10 @@ export function listOf<T>(item: Schema<T>): Schema<T[]> {
 /** An object of any names, whose values pass the check. */
 export function recordOf<T>(item: Schema<T>): Schema<Record<string, T>> {
   const check: Schema = (value) => {
-    if (!isPlain(value)) return unfit(value, 'an object')
+    if (!isPlain(value)) return createUnfitFault(value, 'an object')
     for (const name of Object.keys(value)) {
       const fault = item(value[name])
-      if (fault !== undefined) return faultIn(name, fault)
+      if (fault !== undefined) return placeFault(name, fault)
     }
     return undefined
   }
@@ -247,13 +247,14 @@ export function objectOf<T extends object>(fields: ShapeOf<NoInfer<T>>): Schema<
 export function withShape<T extends object>(fields: Shape): Schema<T> {
   const entries = Object.entries(fields)
   const check: Schema = (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return createUnfitFault(value, 'an object')
     for (const [name, schema] of entries) {
       const held = (value as Record<string, unknown>)[name]
       const isEmpty = held === undefined && name in value
       const fault = (isEmpty ? (schema.present ?? schema) : schema)(held)
       if (fault !== undefined)
-        return faultIn(name, isEmpty ? { path: '', what: 'is undefined; leave it out' } : fault)
+        return placeFault(name, isEmpty ? { path: '', what: 'is undefined; leave it out' } : fault)
     }
     return undefined
   }
@@ -278,12 +279,13 @@ export function variantOf<T extends { readonly [P in Field]: string }, Field ext
   )
   const known = wordOf([...schemas.keys()])
   const check: Schema = (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return createUnfitFault(value, 'an object')
     const word = (value as Record<string, unknown>)[field]
     const schema = schemas.get(word as string)
     if (schema !== undefined) return schema(value)
     const fault = known(word)
-    return fault && faultIn(field, fault)
+    return fault && placeFault(field, fault)
   }
   return withKind(check, { is: 'choice', schemas: [...schemas.values()], field })
 }

@@ -31,7 +31,7 @@ export function findEndOfWords(words: string, text: string, from: number): numbe
       const behind = findEndsOfCharacter(word, text, place)
       return index === 0
         ? behind
-        : [...behind, ...findEndsOfCharacter(word, text, behindLineBreak(text, place))]
+        : [...behind, ...findEndsOfCharacter(word, text, skipLineBreak(text, place))]
     })
     places = next.length > 1 ? [...new Set(next)] : next
   }
@@ -41,34 +41,34 @@ export function findEndOfWords(words: string, text: string, from: number): numbe
 /** Returns whether a character can be at an index: cheap, and never wrong when `false`. */
 export function mayBeAt(character: string, text: string, place: number): boolean {
   const found = text[place] ?? ''
-  return inSmallLetters(found) === character || found in escapes
+  return toSmallLetters(found) === character || found in escapes
 }
 
 /** Letters of ASCII in small letters; all others stay, so that no character moves. */
-export function inSmallLetters(text: string): string {
+export function toSmallLetters(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
 function findEndsOfCharacter(character: string, text: string, place: number): readonly number[] {
   const found = text[place]
   if (found === undefined) return []
-  const ends = inSmallLetters(found) === character ? [place + 1] : []
+  const ends = toSmallLetters(found) === character ? [place + 1] : []
   const pattern = escapes[found]
   if (pattern === undefined) return ends
   pattern.lastIndex = place
   const match = pattern.exec(text)
-  const escaped = match?.groups && inSmallLetters(unescaped(match.groups))
+  const escaped = match?.groups && toSmallLetters(unescape(match.groups))
   return match && escaped === character ? [...ends, place + match[0].length] : ends
 }
 
-function behindLineBreak(text: string, place: number): number {
+function skipLineBreak(text: string, place: number): number {
   const found = text[place]
   if (found !== '\r' && found !== '\n' && found !== '\\') return text.length
   lineBreak.lastIndex = place
   return lineBreak.test(text) ? lineBreak.lastIndex : text.length
 }
 
-function unescaped({ hex, unicode, decimal, plain, entity }: Readonly<Record<string, string>>): string {
+function unescape({ hex, unicode, decimal, plain, entity }: Readonly<Record<string, string>>): string {
   if (plain !== undefined) return plain
   if (entity !== undefined) return entities.get(entity.toLowerCase()) ?? ''
   const code = decimal === undefined ? Number.parseInt(unicode ?? hex ?? '', 16) : Number(decimal)
@@ -93,11 +93,11 @@ export interface KnownSecrets {
 }
 
 /** Gets ready to find these secrets. Those that are shorter than `secretLengthMin` are left out. */
-export function knownSecrets(secrets: Iterable<string>): KnownSecrets {
+export function createKnownSecrets(secrets: Iterable<string>): KnownSecrets {
   const known = [...new Set(secrets)].filter((secret) => secret.length >= secretLengthMin)
-  const forms = [...new Set(known.flatMap(listForms).map(inSmallLetters))]
+  const forms = [...new Set(known.flatMap(listForms).map(toSmallLetters))]
   const spansIn = (text: string): readonly TextSpan[] =>
-    merged(forms.flatMap((form) => findPlaces(form, text)))
+    mergeSpans(forms.flatMap((form) => findPlaces(form, text)))
   return {
     spansIn,
     struckFrom: (text, instead) => replaceSpans(text, spansIn(text), instead),
@@ -116,7 +116,7 @@ function findPlaces(form: string, text: string): readonly TextSpan[] {
   return spans
 }
 
-function merged(spans: readonly TextSpan[]): readonly TextSpan[] {
+function mergeSpans(spans: readonly TextSpan[]): readonly TextSpan[] {
   const result: TextSpan[] = []
   for (const span of spans.toSorted((one, other) => one.start - other.start)) {
     const last = result.at(-1)
@@ -127,10 +127,10 @@ function merged(spans: readonly TextSpan[]): readonly TextSpan[] {
 }
 
 function listForms(secret: string): readonly string[] {
-  const bytes = utf8(secret)
+  const bytes = encodeUtf8(secret)
   const asBytes = String.fromCharCode(...bytes)
   const hexadecimal = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  const encoded = [0, 1, 2].map((offset) => base64Within(bytes, offset))
+  const encoded = [0, 1, 2].map((offset) => encodeBase64Within(bytes, offset))
   const forUrls = encoded.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
   return [secret, asBytes, hexadecimal, ...encoded, ...forUrls]
 }
@@ -138,7 +138,7 @@ function listForms(secret: string): readonly string[] {
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 
 /** The characters of Base64 that bytes alone decide, wherever they begin within a group of three. */
-function base64Within(bytes: readonly number[], offset: number): string {
+function encodeBase64Within(bytes: readonly number[], offset: number): string {
   const bits = bytes.map((byte) => byte.toString(2).padStart(8, '0')).join('')
   // Bits that share a character with the byte before.
   const shared = (6 - ((offset * 8) % 6)) % 6
@@ -149,7 +149,7 @@ function base64Within(bytes: readonly number[], offset: number): string {
   return text
 }
 
-function utf8(text: string): readonly number[] {
+function encodeUtf8(text: string): readonly number[] {
   return [...encodeURIComponent(text.toWellFormed()).matchAll(/%([0-9A-F]{2})|[^%]/g)].map(
     ([character, hex]) => (hex === undefined ? character.charCodeAt(0) : Number.parseInt(hex, 16)),
   )
@@ -201,7 +201,7 @@ const webTokenPartMin = 8
  * none within another. A key of a service that marks its keys by nothing is not found. Takes time in proportion to the
  * length of the text, whatever it holds.
  */
-export function keysIn(text: string): readonly TextSpan[] {
+export function findKeys(text: string): readonly TextSpan[] {
   const spans: TextSpan[] = []
   keyOrToken.lastIndex = 0
   for (let match = keyOrToken.exec(text); match !== null; match = keyOrToken.exec(text)) {
@@ -215,7 +215,7 @@ export function keysIn(text: string): readonly TextSpan[] {
 
 /** A text with other words in place of each key in it. */
 export function withoutKeys(text: string, instead: (key: string) => string): string {
-  return replaceSpans(text, keysIn(text), instead)
+  return replaceSpans(text, findKeys(text), instead)
 }
 
 function replaceSpans(text: string, spans: readonly TextSpan[], instead: (found: string) => string): string {

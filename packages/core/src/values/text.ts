@@ -1,4 +1,4 @@
-import { canonicalJson, type Json } from './json.ts'
+import { toCanonicalJson, type Json } from './json.ts'
 
 /** The longest text that an error gives to a ledger, in characters. */
 const MAX_CHARACTERS = 2_000
@@ -23,7 +23,7 @@ export function formatNamedError(thrown: unknown): string {
 
 function formatThrown(thrown: unknown, ofError: (error: Error) => string): string {
   try {
-    const text = thrown instanceof Error ? ofError(thrown) : (objectText(thrown) ?? String(thrown))
+    const text = thrown instanceof Error ? ofError(thrown) : (formatObject(thrown) ?? String(thrown))
     return text.slice(0, MAX_CHARACTERS)
   } catch {
     return 'something that cannot be put in words'
@@ -51,17 +51,17 @@ export function formatErrorStack(thrown: unknown): string {
 }
 
 /** The message of an object that is not an `Error`; `undefined` if its text says it. */
-function objectText(thrown: unknown): string | undefined {
+function formatObject(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined
   // Some libraries throw objects with a message, and errors of another realm are not an `Error` here.
   if ('message' in thrown && typeof thrown.message === 'string' && thrown.message !== '')
     return thrown.message
   const hasText = 'toString' in thrown && thrown.toString !== Object.prototype.toString
-  return hasText ? undefined : namedFields(thrown)
+  return hasText ? undefined : nameFields(thrown)
 }
 
 /** The names of an object's fields alone: a value may be a secret, such as a header of a request, and models read this text. */
-function namedFields(thrown: object): string {
+function nameFields(thrown: object): string {
   const fields = Object.keys(thrown)
   if (fields.length === 0) return 'an object without a message'
   const others = fields.length > MAX_FIELDS ? ` and ${fields.length - MAX_FIELDS} more` : ''
@@ -75,7 +75,7 @@ const MAX_DEPTH = 30
  * A value as people read it in a message: JSON with its keys in order. Names the kind of a value that JSON cannot carry. At most
  * `max` characters, and a mark where more is left out. Never throws.
  */
-export function legibleText(value: unknown, max = 300): string {
+export function formatLegibly(value: unknown, max = 300): string {
   return cut(write(value, []), 0, max)
 }
 
@@ -97,7 +97,7 @@ export function describeDifference(
 
 function toTexts(found: unknown, expected: unknown): readonly [found: string, expected: string] {
   try {
-    return [canonicalJson(found as Json), canonicalJson(expected as Json)]
+    return [toCanonicalJson(found as Json), toCanonicalJson(expected as Json)]
   } catch {
     return [write(found, []), write(expected, [])]
   }
@@ -124,7 +124,7 @@ function write(value: unknown, within: readonly object[]): string {
 
 function writeObject(value: object, within: readonly object[]): string {
   if (Array.isArray(value)) return `[${value.map((item) => write(item, within)).join(',')}]`
-  if (value instanceof Error) return errorText(value)
+  if (value instanceof Error) return formatOwnError(value)
   if (value instanceof Date) return `a Date of ${String(Number(value))}`
   if (value instanceof Map) return `a Map of ${write([...value], within)}`
   if (value instanceof Set) return `a Set of ${write([...value], within)}`
@@ -135,21 +135,21 @@ function writeObject(value: object, within: readonly object[]): string {
   return `{${texts.map(([name, field]) => `${JSON.stringify(name)}:${write(field, within)}`).join(',')}}`
 }
 
-function errorText(error: Error): string {
+function formatOwnError(error: Error): string {
   const code = 'code' in error && typeof error.code === 'string' ? ` (code ${error.code})` : ''
   return `${error.name}: ${error.message}${code}`
 }
 
 /** The known name that a misspelt one most likely stands for; `undefined` if none is near. */
-export function nearestName(given: string, known: readonly string[]): string | undefined {
-  return nearestNames(given, known, 1)[0]
+export function findNearestName(given: string, known: readonly string[]): string | undefined {
+  return findNearestNames(given, known, 1)[0]
 }
 
 /** The known names that a misspelt one may stand for, the nearest first, `count` at most. */
-export function nearestNames(given: string, known: readonly string[], count: number): readonly string[] {
+export function findNearestNames(given: string, known: readonly string[], count: number): readonly string[] {
   return known
     .flatMap((name) => {
-      const distance = distanceBetween(given, name)
+      const distance = measureDistance(given, name)
       return distance === undefined ? [] : [{ name, distance }]
     })
     .toSorted((one, other) => one.distance - other.distance)
@@ -161,13 +161,13 @@ export function nearestNames(given: string, known: readonly string[], count: num
 const MAX_LENGTH = 64
 
 /** How far two names are apart: in letters, or in the order of their words; `undefined` if too far. */
-function distanceBetween(given: string, known: string): number | undefined {
+function measureDistance(given: string, known: string): number | undefined {
   const [a, b] = [splitWords(given), splitWords(known)]
   if (given.length > MAX_LENGTH || a.length === 0) return undefined
   const within = a.every((word) => b.includes(word)) || b.every((word) => a.includes(word))
   const letters = Math.min(
-    edits(given.toLowerCase(), known.toLowerCase()),
-    edits(a.toSorted().join(''), b.toSorted().join('')),
+    countEdits(given.toLowerCase(), known.toLowerCase()),
+    countEdits(a.toSorted().join(''), b.toSorted().join('')),
   )
   if (letters <= Math.max(1, Math.floor((Math.min(given.length, known.length) + 1) / 3))) return letters
   // Such as `session` for `sessionId`: nearer than nothing, and farther than any misspelling.
@@ -179,23 +179,23 @@ function splitWords(name: string): readonly string[] {
 }
 
 /** Letters to be changed, added, left out or swapped with their neighbour. */
-function edits(a: string, b: string): number {
+function countEdits(a: string, b: string): number {
   let before: readonly number[] = []
   let last: readonly number[] = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
     for (let j = 1; j <= b.length; j++) {
-      const changed = at(last, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const changed = getAt(last, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
       const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      const swapped = isSwap ? at(before, j - 2) + 1 : Infinity
-      row.push(Math.min(at(last, j) + 1, at(row, j - 1) + 1, changed, swapped))
+      const swapped = isSwap ? getAt(before, j - 2) + 1 : Infinity
+      row.push(Math.min(getAt(last, j) + 1, getAt(row, j - 1) + 1, changed, swapped))
     }
     before = last
     last = row
   }
-  return at(last, b.length)
+  return getAt(last, b.length)
 }
 
-function at(row: readonly number[], index: number): number {
+function getAt(row: readonly number[], index: number): number {
   return row[index] ?? Infinity
 }

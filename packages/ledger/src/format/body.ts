@@ -1,8 +1,8 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { storableText } from '@tallystick/core/store-kit'
+import { toStorableText } from '@tallystick/core/store-kit'
 import {
-  canonicalJson,
+  toCanonicalJson,
   type EventType,
   type Json,
   type JsonObject,
@@ -37,7 +37,7 @@ export function encodeEvent(event: RuntimeEvent, sealer?: Sealer): EncodedEvent 
   const text = history === undefined ? encodeBody(event) : encodeBodyWithHistory(event, history.name)
   if (sealer === undefined)
     return history ? { event, envelope, body: text, history } : { event, envelope, body: text }
-  const body = canonicalJson({
+  const body = toCanonicalJson({
     kept: redactEvent(event) as unknown as Json,
     sealed: sealer.seal(text, envelopeText(envelope)),
     ...(history && { carried: history.name }),
@@ -53,7 +53,7 @@ function findHistory(event: RuntimeEvent, sealer: Sealer | undefined): CarriedHi
 
 function encodeBodyWithHistory(event: RuntimeEvent, name: string): string {
   const { messages: _kept, ...rest } = withoutEnvelope(event) as JsonObject & { readonly messages?: Json }
-  return storableText({ ...rest, carried: name }, describeEvent(event))
+  return toStorableText({ ...rest, carried: name }, describeEvent(event))
 }
 
 function toRowEnvelope(event: RuntimeEvent, key_id: string | null): RowEnvelope {
@@ -84,10 +84,10 @@ function describeEvent({ seq, type, runId }: RuntimeEvent): string {
 
 function encodeBody(event: RuntimeEvent): string {
   try {
-    return canonicalJson(withoutEnvelope(event))
+    return toCanonicalJson(withoutEnvelope(event))
   } catch (error) {
     // This names the event and the place in it.
-    storableText(withoutEnvelope(event), describeEvent(event))
+    toStorableText(withoutEnvelope(event), describeEvent(event))
     throw error
   }
 }
@@ -162,7 +162,7 @@ function toEventEnvelope(row: RowEnvelope): object {
 /** The body of an event whose content is removed: what may stay of it, and why the rest went. */
 export function encodeRemains(event: RuntimeEvent, removed: Removed): string {
   const rest = redactEvent(event) as unknown as Json
-  return canonicalJson({ ...(rest as JsonObject), removed: omitUndefined(removed) })
+  return toCanonicalJson({ ...(rest as JsonObject), removed: omitUndefined(removed) })
 }
 
 /** Brings what an event says, beside its envelope, from one version of its type to the next. Pure, and never changed. */

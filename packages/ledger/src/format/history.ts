@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { Message } from '@tallystick/core'
-import { emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/internal'
-import { storableDigests } from '@tallystick/core/store-kit'
-import { canonicalJson } from '@tallystick/core/vocabulary'
+import { emptyHistoryDigest, computeHistoryDigests, withDigests } from '@tallystick/core/internal'
+import { computeStorableDigests } from '@tallystick/core/store-kit'
+import { toCanonicalJson } from '@tallystick/core/vocabulary'
 import { digestText } from './chain.ts'
 import type { Sealer } from './keyring.ts'
 
@@ -38,7 +38,7 @@ export function splitHistory(
   subject: string,
   sealer: Sealer | undefined,
 ): CarriedHistory {
-  const digests = storableDigests(messages, subject)
+  const digests = computeStorableDigests(messages, subject)
   const nameAt = (index: number): string => nameDigest(digests[index] as string, sealer)
   return {
     name: nameAt(messages.length - 1),
@@ -48,7 +48,7 @@ export function splitHistory(
       return messages.slice(from).map((message, index): HistoryRow => {
         const before = from + index === 0 ? null : nameAt(from + index - 1)
         const digest = nameAt(from + index)
-        const text = canonicalJson(message)
+        const text = toCanonicalJson(message)
         return { digest, before, message: sealer ? sealMessage(text, { digest, before }, sealer) : text }
       })
     },
@@ -67,7 +67,7 @@ type Named = Pick<HistoryRow, 'digest' | 'before'>
 /** The sum lets a reader without the key check that the row is unchanged. */
 function sealMessage(text: string, { digest, before }: Named, sealer: Sealer): string {
   const sealed = sealer.seal(text, `history ${before ?? ''}`)
-  return canonicalJson({ sealed, sum: digestText(`${digest} ${before} ${sealed}`) })
+  return toCanonicalJson({ sealed, sum: digestText(`${digest} ${before} ${sealed}`) })
 }
 
 /** Checks that a row is as it was written. Needs no key. */
@@ -75,7 +75,7 @@ export function isHistoryRow(row: HistoryRow): boolean {
   const sealed = parseSealed(row.message)
   if (sealed === undefined) return extendDigest(row.before ?? emptyHistoryDigest, row.message) === row.digest
   const { sealed: text, sum } = sealed
-  return canonicalJson(sealed) === row.message && digestText(`${row.digest} ${row.before} ${text}`) === sum
+  return toCanonicalJson(sealed) === row.message && digestText(`${row.digest} ${row.before} ${text}`) === sum
 }
 
 /** `undefined` for a message that is not sealed, and for damaged text, which then has another digest than its name says. */
@@ -147,7 +147,7 @@ function openRows(
   before: readonly Message[],
   sealer: Sealer | undefined,
 ): readonly Message[] {
-  let digest = historyDigests(before).at(-1) ?? emptyHistoryDigest
+  let digest = computeHistoryDigests(before).at(-1) ?? emptyHistoryDigest
   const digests: string[] = []
   const messages = rows.map((row) => {
     const sealed = sealer && parseSealed(row.message)

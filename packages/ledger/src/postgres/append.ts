@@ -1,13 +1,13 @@
 import { LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import {
-  drivenByOther,
+  createDrivenByOtherError,
   emptyHead,
   isStorableName,
-  placeTaken,
+  createPlaceTakenError,
   requireHead,
-  secondFact,
+  createSecondFactError,
   readSessionPlace,
-  unreadInbox,
+  createUnreadInboxError,
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead, Head, TakeOverClaim } from '@tallystick/core/vocabulary'
 import { genesisHash } from '../format/chain.ts'
@@ -198,7 +198,7 @@ export class Appender {
       if ((await readRun(this.#database, runId)) === undefined) throw new RunNotFoundError(runId)
       const lease = await readLease(this.#database, runId)
       // It may have ended between the two looks.
-      if (lease) throw drivenByOther(runId, lease)
+      if (lease) throw createDrivenByOtherError(runId, lease)
     }
   }
 
@@ -233,7 +233,8 @@ export class Appender {
       }
       const run = await readRun(this.#database, runId)
       requireHead(runId, run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead, expected)
-      if (run?.ended_at != null && findEnd(request) !== null) throw secondFact(runId, 'run_finished')
+      if (run?.ended_at != null && findEnd(request) !== null)
+        throw createSecondFactError(runId, 'run_finished')
     }
     throw new LedgerDamagedError(
       `Run ${runId} ends where an append expects it, and yet its row refuses the append. It is damaged, or a client ` +
@@ -247,7 +248,7 @@ export class Appender {
     const previousHash = await this.#hashAt(runId, expected)
     if (previousHash === undefined) return undefined
     if (events.filter(({ event }) => event.type === 'run_finished').length > 1)
-      throw secondFact(runId, 'run_finished')
+      throw createSecondFactError(runId, 'run_finished')
     const rows = linkEvents({ hash: previousHash, pos: 0 }, events)
     const carried = events.find(({ history }) => history)?.history
     const history = carried && { name: carried.name, rows: await this.#missingRows(carried) }
@@ -299,11 +300,11 @@ export class Appender {
 
   /** Why an append whose head was right was refused. */
   async #refusal({ runId, events }: AppendRequest, error: unknown): Promise<unknown> {
-    if (isUnread(error)) return unreadInbox(runId)
+    if (isUnread(error)) return createUnreadInboxError(runId)
     if (isDropped(error)) return droppedRunConflict(runId)
     const constraint = findConstraint(error)
     const place = readSessionPlace(events.map(({ event }) => event))
-    if (constraint === 'run_session' && place) return placeTaken(runId, place)
+    if (constraint === 'run_session' && place) return createPlaceTakenError(runId, place)
     return constraint === 'event_call' ? ((await this.#secondFactIn(runId, events)) ?? error) : error
   }
 
@@ -315,7 +316,7 @@ export class Appender {
         'select 1 from @.event where tool_call_id = $1 and run_id = $2 and type = $3 and attempt = $4',
         [tool_call_id, run_id, type, attempt],
       )
-      if (isRepeated || recorded.length > 0) return secondFact(runId, key)
+      if (isRepeated || recorded.length > 0) return createSecondFactError(runId, key)
     }
     return undefined
   }

@@ -1,6 +1,6 @@
 import { LedgerUnavailableError, RunNotFoundError, type RunId } from '@tallystick/core'
 import { requireOptions } from '@tallystick/core/internal'
-import { endedBefore } from '@tallystick/core/store-kit'
+import { createEndedError } from '@tallystick/core/store-kit'
 import type { Head, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import type { RemovalRequest } from '../format/chain.ts'
@@ -130,7 +130,7 @@ export class PostgresStore implements Store {
           values: [runId, key, at, command],
         })
         .catch((error: unknown) => {
-          throw isAfterEnd(error) ? endedBefore(runId) : error
+          throw isAfterEnd(error) ? createEndedError(runId) : error
         })
       if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
       if (rows[0].entries === 1 || !wasResent) return rows[0].entries === 1

@@ -15,9 +15,9 @@ import {
   option,
   requireLedger,
   requireOptions,
-  writingSettings,
+  pickWritingSettings,
 } from '@tallystick/core/internal'
-import { evolve, modelRequest, nextAction, transcript } from '@tallystick/core/machine'
+import { evolve, toModelRequest, nextAction, toTranscript } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, ModelRef, RequestAddition } from '@tallystick/core/vocabulary'
 import { eachEvent } from '../store/read-events.ts'
@@ -197,7 +197,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
   requireOptions('rebuiltRequest', runState, state, 'the state')
   if (state.phase === 'streaming') {
     const { model, requestDigest } = state.attempt
-    return { model, requestDigest, request: modelRequest(state), ...toAdditions(state, model) }
+    return { model, requestDigest, request: toModelRequest(state), ...toAdditions(state, model) }
   }
   const { instructions, tools, output } = state.definition
   const { model, toolChoice, maxOutputTokens } = findNextCall(state)
@@ -205,14 +205,14 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
     model,
     request: {
       instructions,
-      messages: transcript(state),
+      messages: toTranscript(state),
       tools,
       toolChoice,
       parallelToolCalls: callsInParallel(state),
       ...omitUndefined({
         maxOutputTokens,
         outputSchema: output?.schema,
-        modelSettings: writingSettings(state),
+        modelSettings: pickWritingSettings(state),
         providerState: state.providerState,
       }),
     },

@@ -1,7 +1,7 @@
 import { type RunId, type RuntimeEvent, joinText } from '@tallystick/core'
 import { getOwn, type TodoItem, readTodoItems, todoListName } from '@tallystick/core/internal'
 import {
-  canonicalJson,
+  toCanonicalJson,
   type EventOf,
   type EventType,
   type JsonObject,
@@ -188,7 +188,7 @@ function formatValue(input: JsonObject, key: string): string | null {
   const value = getOwn(input, key)
   if (value === undefined) return null
   const isLong = typeof value === 'string' && value.length > maxValueCharacters
-  return canonicalJson(isLong ? value.slice(0, maxValueCharacters) : value).slice(0, maxValueCharacters)
+  return toCanonicalJson(isLong ? value.slice(0, maxValueCharacters) : value).slice(0, maxValueCharacters)
 }
 
 /** Texts of results that say nothing. */

@@ -2,10 +2,10 @@ import type { RunId, RunState, Usage } from '@tallystick/core'
 import { listCallsAwaitingChild, omitUndefined, toRunTimes, type Totals } from '@tallystick/core/internal'
 import {
   type Call,
-  deferredCalls,
+  listDeferredCalls,
   isSuspended,
   openTurnCalls,
-  pendingApprovals,
+  listPendingApprovals,
 } from '@tallystick/core/machine'
 import {
   deriveChildRunId,
@@ -203,8 +203,8 @@ function toWaits(state: RunState): RunWaits {
   const working = listCallsAwaitingChild(state)
   const byRuns = new Set(working.map(({ toolCallId }) => toolCallId))
   return {
-    approvals: pendingApprovals(state).map(toNamedCall),
-    deferred: deferredCalls(state)
+    approvals: listPendingApprovals(state).map(toNamedCall),
+    deferred: listDeferredCalls(state)
       .filter(({ toolCallId }) => !byRuns.has(toolCallId))
       .map((call) => ({ ...toNamedCall(call), externalId: call.externalId })),
     children: working.map((call) => ({

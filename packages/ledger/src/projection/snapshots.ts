@@ -1,7 +1,7 @@
 import { type Ledger, type Message, type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { foldVersion, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { foldVersion, openTurnCalls, deserializeState, serializeState } from '@tallystick/core/machine'
 import { readMessages } from '@tallystick/core/internal'
-import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
 import { digestText } from '../format/chain.ts'
 import { perform, type StoreDatabase } from '../store/database.ts'
 import { orElse } from '../store/store.ts'
@@ -25,18 +25,18 @@ interface BegunHistory {
 
 /** The state of a run that began with `carried`, as text. The same state gives the same text. */
 export function encodeSnapshot(state: RunState, carried: readonly Message[]): string {
-  const json = stateToJson(state)
+  const json = serializeState(state)
   const messages = readMessages(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
   const shared = changed < 0 ? carried.length : changed
-  if (shared === 0) return canonicalJson(json)
+  if (shared === 0) return toCanonicalJson(json)
   const history = { carried: shared, messages: messages.slice(shared) }
-  return canonicalJson({ ...json, history })
+  return toCanonicalJson({ ...json, history })
 }
 
 /** Binds the text of a snapshot to its run, its place and the code that made it. */
 export function sealSnapshot(runId: RunId, { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>): string {
-  const of = canonicalJson({ runId, seq, headHash, reducer: snapshotVersion })
+  const of = toCanonicalJson({ runId, seq, headHash, reducer: snapshotVersion })
   return digestText(`snapshot ${of}\n${state}`)
 }
 
@@ -51,7 +51,7 @@ export async function decodeSnapshot(
   const history = json['history'] as unknown as readonly Message[] | BegunHistory
   const messages =
     'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
-  const state = stateFromJson({ ...json, history: messages as unknown as Json })
+  const state = deserializeState({ ...json, history: messages as unknown as Json })
   return hasIds(runId, state) ? state : undefined
 }
 

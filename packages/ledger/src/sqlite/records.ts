@@ -1,13 +1,13 @@
 import { RunNotFoundError, type RunId } from '@tallystick/core'
 import {
-  drivenByOther,
+  createDrivenByOtherError,
   emptyHead,
-  endedBefore,
-  placeTaken,
+  createEndedError,
+  createPlaceTakenError,
   requireHead,
-  secondFact,
+  createSecondFactError,
   readSessionPlace,
-  unreadInbox,
+  createUnreadInboxError,
 } from '@tallystick/core/store-kit'
 import type { Head, Lease, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Database, Statement } from 'better-sqlite3'
@@ -60,7 +60,7 @@ export class SqliteRecords {
     else {
       const lease = this.#statements.lease.get(runId)
       if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
-        throw drivenByOther(runId, lease)
+        throw createDrivenByOtherError(runId, lease)
       this.#giveLease(runId, claim)
     }
     this.#moveRun({ ...run, epoch: run.epoch + 1 })
@@ -85,7 +85,7 @@ export class SqliteRecords {
   put(runId: RunId, { key, at, command }: InboxRow): boolean {
     const run = this.#requireRun(runId)
     if (this.#statements.inboxKey.get(runId, key) !== undefined) return false
-    if (run.ended_at !== null) throw endedBefore(runId)
+    if (run.ended_at !== null) throw createEndedError(runId)
     this.#statements.put.run(runId, key, at, command)
     return true
   }
@@ -118,13 +118,14 @@ export class SqliteRecords {
     let ended = run?.ended_at != null
     for (const { event } of events) {
       if (event.type !== 'run_finished') continue
-      if (ended) throw secondFact(runId, event.type)
+      if (ended) throw createSecondFactError(runId, event.type)
       ended = true
-      if (this.#statements.unread.all(runId).some((key) => !takes.includes(key))) throw unreadInbox(runId)
+      if (this.#statements.unread.all(runId).some((key) => !takes.includes(key)))
+        throw createUnreadInboxError(runId)
     }
     const place = run === undefined ? readSessionPlace(events.map(({ event }) => event)) : undefined
     if (place && this.#statements.placeTaken.get(place.sessionId, place.sessionPlace) !== undefined) {
-      throw placeTaken(runId, place)
+      throw createPlaceTakenError(runId, place)
     }
   }
 
@@ -178,7 +179,7 @@ export class SqliteRecords {
     for (const { key, envelope, isRepeated } of factsOnce(events)) {
       const { tool_call_id, run_id, type, attempt } = envelope
       const recorded = isRepeated ? 1 : this.#statements.fact.get(tool_call_id, run_id, type, attempt)
-      if (recorded !== undefined) return secondFact(run_id as RunId, key)
+      if (recorded !== undefined) return createSecondFactError(run_id as RunId, key)
     }
     return undefined
   }

@@ -7,7 +7,7 @@ import {
 } from '@tallystick/core'
 import { option, type OptionCheck } from '@tallystick/core/internal'
 import {
-  closedByUsing,
+  closeByUsing,
   type OpenLedger,
   OpenUses,
   requireAppend,
@@ -15,7 +15,7 @@ import {
   requirePut,
   requireTextId,
   requireWellFormed,
-  storableText,
+  toStorableText,
   takesEntries,
 } from '@tallystick/core/store-kit'
 import type { InboxEntry } from '@tallystick/core/vocabulary'
@@ -84,7 +84,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
       requirePut(runId, entry)
       requireInboxKey(entry.key)
       const { key, at, command } = entry
-      const text = storableText(command, `The command under ${key} for run ${runId}`)
+      const text = toStorableText(command, `The command under ${key} for run ${runId}`)
       const isNew = await store.put(runId, { key, at, command: text })
       if (isNew) store.changed(runId, true)
       return isNew
@@ -114,7 +114,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     },
     [internals]: { store, rows },
   }
-  return closedByUsing(ledger)
+  return closeByUsing(ledger)
 }
 
 function parseInboxEntry(runId: RunId, { key, at, command }: InboxRow): InboxEntry {

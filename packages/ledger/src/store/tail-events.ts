@@ -1,4 +1,4 @@
-import { unknownCursor } from '@tallystick/core/store-kit'
+import { createUnknownCursorError } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { outOfOrder } from '../format/event-row.ts'
 import type { FoundRow } from './database.ts'
@@ -51,7 +51,7 @@ export async function* tailEvents(
 ): AsyncGenerator<TailedEvent> {
   const named = after === undefined ? undefined : parseCursor(after)
   const begun = await store.beginTail(named ?? { xid: '0', pos: 0, runId: '' })
-  if (after !== undefined && !isKnown(begun, named)) throw unknownCursor(after)
+  if (after !== undefined && !isKnown(begun, named)) throw createUnknownCursorError(after)
   let place: TailPlace = named ?? { xid: '0', pos: 0 }
   for (;;) {
     const batch = await begun.batch(place)
@@ -96,6 +96,6 @@ interface NamedPlace extends TailStart {
 function parseCursor(cursor: TailCursor): NamedPlace {
   const [, xid = '', pos = '', hash = '', runId = ''] = cursorShape.exec(cursor) ?? []
   const isSound = xid !== '' && BigInt(xid) < 2n ** 64n && Number.isSafeInteger(Number(pos))
-  if (!isSound) throw unknownCursor(cursor)
+  if (!isSound) throw createUnknownCursorError(cursor)
   return { xid, pos: Number(pos), hash, runId }
 }

@@ -13,7 +13,7 @@ import {
 import { grantFields, findEventIdFault, limitOfField, findEventShapeFault } from '@tallystick/core/internal'
 import { audit } from '@tallystick/core/machine'
 import { deriveOnceKey, type SessionPlace } from '@tallystick/core/store-kit'
-import { canonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
 import { fault, type Fault, quoteId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
 
@@ -151,8 +151,8 @@ async function findLimitFault(ledger: Ledger, { runId, grant }: Started): Promis
         return fault('law 9', `${limit} of child run ${runId} within its grant of ${granted}`, own)
       }
     }
-    const known = canonicalJson({ ...event.parent?.grant })
-    if (known !== canonicalJson(grant)) {
+    const known = toCanonicalJson({ ...event.parent?.grant })
+    if (known !== toCanonicalJson(grant)) {
       return fault('law 9', `the grant of child run ${runId} as its parent recorded it`, known)
     }
   }

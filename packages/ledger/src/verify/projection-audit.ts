@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { getDatabase, orElse } from '../store/store.ts'
@@ -116,7 +116,7 @@ export async function findStrayFault(ledger: Ledger): Promise<Fault | undefined>
 function toComparable(column: keyof StoredRunRow, value: StoredRunRow[keyof StoredRunRow]): string {
   if (typeof value !== 'string' || !['agents', 'summary', 'notes'].includes(column)) return String(value)
   try {
-    return canonicalJson(JSON.parse(value) as Json)
+    return toCanonicalJson(JSON.parse(value) as Json)
   } catch {
     return value
   }

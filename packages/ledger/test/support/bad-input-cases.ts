@@ -10,7 +10,7 @@ import {
   TallystickError,
   type Tool,
 } from '@tallystick/core'
-import { canonicalJson, type JsonObject, type ModelSignal } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type JsonObject, type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { exportEvents, foldTo, importEvents, verifyLedger } from '@tallystick/ledger'
 import { of } from 'rxjs'
@@ -90,7 +90,7 @@ export const badInputCases: Readonly<Record<string, (bed: BadInputBed) => Promis
     ])
     const said = found.events.flatMap((event) => (event.type === 'tool_request_ready' ? [event] : []))
     expect(said).toMatchObject([{ providerCallId: oddText }])
-    expect(canonicalJson(said[0]?.input ?? {})).toBe(canonicalJson(oddObject))
+    expect(toCanonicalJson(said[0]?.input ?? {})).toBe(toCanonicalJson(oddObject))
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
     await requireKept(bed, ledger, found)
   },

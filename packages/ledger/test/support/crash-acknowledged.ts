@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { canonicalJson } from '@tallystick/core/vocabulary'
+import { toCanonicalJson } from '@tallystick/core/vocabulary'
 import type { Cross } from './crash-boundaries.ts'
 
 /** What a ledger has acknowledged to a process. */
@@ -24,7 +24,7 @@ export type Acknowledged =
 /** What says whether the events that were acknowledged are those that are there. */
 export function eventsDigest(events: readonly RuntimeEvent[]): string {
   const digest = createHash('sha256')
-  for (const event of events) digest.update(canonicalJson(event))
+  for (const event of events) digest.update(toCanonicalJson(event))
   return digest.digest('hex')
 }
 

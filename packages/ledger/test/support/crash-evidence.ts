@@ -1,5 +1,5 @@
 import type { Agent, Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { deriveChildRunId, type InboxEntry } from '@tallystick/core/vocabulary'
 import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
@@ -85,7 +85,7 @@ export async function replaysOf(
   { events }: Holdings,
   agent: Agent<unknown>,
 ): Promise<Pick<Evidence, 'replays' | 'divergences'>> {
-  const agents = new Map(reachableAgents(agent).map((each) => [each.name, each]))
+  const agents = new Map(listReachableAgents(agent).map((each) => [each.name, each]))
   const agentNamed = (name: string): Agent<unknown> => agents.get(name) ?? agent
   const found: string[] = []
   let replays = 0

@@ -1,5 +1,5 @@
 import { type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { auditAll, evolve, transcript } from '@tallystick/core/machine'
+import { auditAll, evolve, toTranscript } from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript } from '@tallystick/testkit'
 import { eventsDigest, type Acknowledged } from './crash-acknowledged.ts'
 import type { Evidence } from './crash-evidence.ts'
@@ -158,7 +158,7 @@ function badTranscripts(evidence: Evidence): readonly string[] {
   return runsOf(evidence)
     .flatMap(statesOf)
     .flatMap((state) =>
-      checkTranscript(transcript(state)).map(
+      checkTranscript(toTranscript(state)).map(
         (what) => `run ${state.runId}, shown up to event ${state.seq}: ${what}`,
       ),
     )

@@ -5,8 +5,8 @@ import { ledgerStats, runSummaries } from '@tallystick/ledger'
 import { projectionVersion } from '../../src/projection/projections.ts'
 import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { readCalls, readMessages } from '@tallystick/core/internal'
-import { evolve, foldVersion, stateToJson } from '@tallystick/core/machine'
-import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { evolve, foldVersion, serializeState } from '@tallystick/core/machine'
+import { toCanonicalJson, type Json } from '@tallystick/core/vocabulary'
 
 /** The format that is written today. */
 export const newestFormat = 1
@@ -51,7 +51,7 @@ async function goldenState(ledger: Ledger, runId: RunId): Promise<GoldenState> {
   let digest = ''
   for await (const event of ledger.read(runId)) {
     state = evolve(state, event)
-    digest = hash('sha256', digest + canonicalJson(plain(state)), 'hex')
+    digest = hash('sha256', digest + toCanonicalJson(plain(state)), 'hex')
   }
   if (state === undefined) throw new Error(`Run ${runId} has no events.`)
   return { runId, digest, last: plain(state) }
@@ -79,7 +79,7 @@ export async function goldenVersions(ledger: Ledger): Promise<GoldenVersions> {
     let state: RunState | undefined
     for await (const event of ledger.read(runId)) {
       state = evolve(state, event)
-      states = hash('sha256', states + canonicalJson(stateToJson(state)), 'hex')
+      states = hash('sha256', states + toCanonicalJson(serializeState(state)), 'hex')
     }
   }
   const summaries = await Array.fromAsync(runSummaries(ledger, {}))

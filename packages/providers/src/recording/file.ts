@@ -2,7 +2,7 @@ import { accessSync, appendFileSync, constants, readFileSync, writeFileSync } fr
 import { dirname } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
-import { canonicalJson, computeDigest, type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, computeDigest, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
 import { struckOut, withoutKeyShapes } from '../shared/secrets.ts'
 
@@ -232,7 +232,7 @@ export async function describeRequest(
 
 /** Equal for requests that get the same answer. The host does not count: recordings are played anywhere. */
 export function exchangeKey({ method, url, body }: RecordedRequest): string {
-  return computeDigest(`${method} ${new URL(url).pathname} ${withoutRunIds(canonicalJson(body))}`)
+  return computeDigest(`${method} ${new URL(url).pathname} ${withoutRunIds(toCanonicalJson(body))}`)
 }
 
 /** A line of an exchange: its request and the beginning of its answer, a piece, or its ending. */

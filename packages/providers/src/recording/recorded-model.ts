@@ -1,7 +1,7 @@
 import { ConfigurationError, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
 import { calledModel, isJsonObject, requireOptions } from '@tallystick/core/internal'
 import {
-  canonicalJson,
+  toCanonicalJson,
   computeDigest,
   type Json,
   type JsonObject,
@@ -39,7 +39,7 @@ interface RecordedCall {
 
 /** Ids that a run gave its tool calls do not count. */
 function digestParts({ instructions, messages, tools, ...settings }: ModelRequest): RequestDigests {
-  const digest = (value: unknown): string => computeDigest(withoutRunIds(canonicalJson(value as Json)))
+  const digest = (value: unknown): string => computeDigest(withoutRunIds(toCanonicalJson(value as Json)))
   return {
     instructions: digest(instructions),
     messages: messages.map(digest),

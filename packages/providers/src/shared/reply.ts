@@ -1,5 +1,5 @@
 import type { ProviderError, Usage } from '@tallystick/core'
-import { isJsonObject, parsedFault, readJson } from '@tallystick/core/internal'
+import { isJsonObject, findParsedFault, readJson } from '@tallystick/core/internal'
 import type { JsonObject, ModelSignal, Opaque, RequestedCall } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from './body.ts'
 import { isCount } from './json.ts'
@@ -48,7 +48,7 @@ export function readCallInput(text: string): CallInput {
 export function readGivenInput(given: unknown): CallInput {
   if (given === undefined || given === null) return { input: {} }
   if (typeof given === 'string') return readCallInput(given)
-  const error = parsedFault(given)
+  const error = findParsedFault(given)
   if (error === undefined && isJsonObject(given)) return { input: given }
   let text = ''
   try {

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { knownSecrets, secretLengthMin, withoutKeys } from '@tallystick/core/internal'
+import { createKnownSecrets, secretLengthMin, withoutKeys } from '@tallystick/core/internal'
 
 /** Replaces a secret. */
 export const struckOut = '[struck out]'
@@ -57,7 +57,7 @@ export class OwnSecrets {
   /** Strikes them out of a `ProviderError`: its message and the id of its request. */
   strikeFrom(error: unknown): unknown {
     if (!(error instanceof ProviderError)) return error
-    const known = knownSecrets(this.#noted)
+    const known = createKnownSecrets(this.#noted)
     const strike = (text: string): string => known.struckFrom(text, () => struckOut)
     const { requestId, ...failure } = error.toFailure()
     const message = withoutCutSecret(strike(failure.message), this.#noted)

@@ -1,7 +1,7 @@
 import { type Ledger, LedgerConflictError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { isRunDriven } from '@tallystick/core/internal'
 import { caughtUp, followChanges } from '@tallystick/core/store-kit'
-import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, findLastRun, type Principal, type StartHeaders } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import { follow, idle } from '../stream/follow.ts'
@@ -143,7 +143,7 @@ async function join(served: Served, principal: Principal, said: Said): Promise<F
   const state = await readState(ledger, runId)
   const here = await findReceived(ledger, runId, messageId)
   if (here !== undefined && !said.isRewritten) {
-    if (canonicalJson(here.parts) !== canonicalJson(parts)) {
+    if (toCanonicalJson(here.parts) !== toCanonicalJson(parts)) {
       throw new RefusedRequestError(
         409,
         'key_used',

@@ -1,5 +1,5 @@
 import { LedgerConflictError, RunNotFoundError, TallystickError } from '@tallystick/core'
-import { nearestNames } from '@tallystick/core/internal'
+import { findNearestNames } from '@tallystick/core/internal'
 import type { Json } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 
@@ -151,7 +151,8 @@ function findStrayField(schema: z.ZodType, body: unknown, place: string): string
   const unknown = Object.keys(body).find((name) => !fields.includes(name))
   if (unknown !== undefined) {
     const other = otherNames.get(unknown)
-    const meant = other !== undefined && fields.includes(other) ? other : nearestNames(unknown, fields, 1)[0]
+    const meant =
+      other !== undefined && fields.includes(other) ? other : findNearestNames(unknown, fields, 1)[0]
     const hint = meant === undefined ? '' : `Did you mean ${meant}? `
     return `${unknown.slice(0, 80)} is not a field. ${hint}${list}`
   }

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { shownEvent } from '@tallystick/core/internal'
+import { toShownEvent } from '@tallystick/core/internal'
 import { followChanges, followAllChanges } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import type { HonoRequest } from 'hono'
@@ -84,7 +84,7 @@ async function readRunPage(
   const events: RuntimeEvent[] = []
   let length = 0
   for await (const event of ledger.read(runId, { fromSeq: after + 1, toSeq: after + limit })) {
-    const shown = shownEvent(event)
+    const shown = toShownEvent(event)
     length += JSON.stringify(shown).length
     if (events.length > 0 && length > maxPageLength) break
     events.push(shown)
@@ -147,7 +147,7 @@ export function addAllEvents(routes: Routes): void {
         format: async ({ cursor, event }: TailedEvent) => {
           const isShown = await isSeen(event.runId)
           unseen = isShown || unseen === maxUnplaced ? 0 : unseen + 1
-          if (isShown) return formatFrame({ id: cursor, data: JSON.stringify(shownEvent(event)) })
+          if (isShown) return formatFrame({ id: cursor, data: JSON.stringify(toShownEvent(event)) })
           return unseen === maxUnplaced ? `id: ${await seal(cursor)}\n\n` : ''
         },
         isLast: () => false,
@@ -172,7 +172,7 @@ async function readTailPage(
   for await (const tailed of ledger.tail(after)) {
     const isShown = await isSeen(tailed.event.runId)
     if (isShown) {
-      const shown = { ...tailed, event: shownEvent(tailed.event) }
+      const shown = { ...tailed, event: toShownEvent(tailed.event) }
       length += JSON.stringify(shown).length
       if (events.length > 0 && length > maxPageLength) break
       events.push(shown)

@@ -1,6 +1,6 @@
 import { type Agent, type Ledger, type RunId, RunNotFoundError, type RunState } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { evolve, isSuspended, transcript } from '@tallystick/core/machine'
+import { evolve, isSuspended, toTranscript } from '@tallystick/core/machine'
 import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { parseRunId } from '@tallystick/core/vocabulary'
 import { type ListedRun, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
@@ -108,7 +108,7 @@ export function addReads(routes: Routes): void {
     async ({ principal, req }) => {
       const runId = await requireVisible(ledger, principal, req.param('run'))
       const state = await readState(ledger, runId, parseNumber('at', req.query('at')))
-      return respondJson({ runId, seq: state.seq, messages: transcript(state) })
+      return respondJson({ runId, seq: state.seq, messages: toTranscript(state) })
     },
   )
   routes.get(
@@ -258,7 +258,7 @@ export function addSessions(routes: Routes): void {
         )
       }
       const state = await readState(ledger, last.runId)
-      const history = { runId: state.runId, seq: state.seq, messages: transcript(state) }
+      const history = { runId: state.runId, seq: state.seq, messages: toTranscript(state) }
       return respondJson({ sessionId, ...page, history })
     },
   )

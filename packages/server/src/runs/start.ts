@@ -1,5 +1,5 @@
 import type { Agent, Ledger, Run, RunId, RunInput, RunOptions, RuntimeEvent } from '@tallystick/core'
-import { forkWrites, omitUndefined, readStart, untilBegun } from '@tallystick/core/internal'
+import { forkWrites, omitUndefined, readStart, waitUntilBegun } from '@tallystick/core/internal'
 import { limitNames } from '@tallystick/core/vocabulary'
 import { firstValueFrom } from 'rxjs'
 import * as z from 'zod'
@@ -143,7 +143,7 @@ export async function startRun(
         'This Idempotency-Key, or this id of a message, has started another run already. Give each order its own key, and each message its own id.',
       )
     }
-    await untilBegun(run)
+    await waitUntilBegun(run)
   }
   return run
 }

@@ -1,7 +1,7 @@
 import type { PendingApproval, RunState, RuntimeEvent, Usage } from '@tallystick/core'
 import {
   type DeferredCall,
-  nextShownText,
+  advanceShownText,
   noText,
   omitUndefined,
   option,
@@ -159,7 +159,7 @@ export class RunMoves {
     const waiting = this.#state?.pendingInputs ?? []
     const state = evolve(this.#state, event)
     this.#state = state
-    this.#shown = nextShownText(this.#shown, { event, state })
+    this.#shown = advanceShownText(this.#shown, { event, state })
     const map = this.#table[event.type] as ((event: RuntimeEvent) => readonly RunMove[]) | null
     const [before, after] = [this.#movesBefore(event), this.#textMoves(event)]
     return [...before, ...after, ...(map?.(event) ?? []), ...this.#inputMoves(event, waiting)]

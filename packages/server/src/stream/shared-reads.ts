@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { shownEvent } from '@tallystick/core/internal'
+import { toShownEvent } from '@tallystick/core/internal'
 import { Observable, Subject, type Subscription } from 'rxjs'
 import type { StreamHost } from './follow.ts'
 
@@ -45,7 +45,7 @@ export class SharedReads {
   format(event: RuntimeEvent): string {
     const known = this.#texts.get(event)
     if (known !== undefined) return known
-    const text = JSON.stringify(shownEvent(event))
+    const text = JSON.stringify(toShownEvent(event))
     this.#texts.set(event, text)
     return text
   }

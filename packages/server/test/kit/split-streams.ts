@@ -1,11 +1,11 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
-import { deferredCalls, pendingApprovals } from '@tallystick/core/machine'
+import { listDeferredCalls, listPendingApprovals } from '@tallystick/core/machine'
 import { mapMove, RunMoves, type MoveTable, type RunMove, type RunWaits } from '../../src/stream/run-moves.ts'
 
 /** What a run waits for in itself. */
 function ownWaits(state: RunState): RunWaits {
   const { limit = 'maxTurns' } = state.metLimit ?? {}
-  return { approvals: pendingApprovals(state), deferred: deferredCalls(state), limit }
+  return { approvals: listPendingApprovals(state), deferred: listDeferredCalls(state), limit }
 }
 
 /** The stream that a reader gets of a run up to an event, and the one that continues it to the end of the events. */

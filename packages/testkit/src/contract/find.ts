@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { answers } from '@tallystick/core/internal'
+import { matchesQuery } from '@tallystick/core/internal'
 import type { EventQuery, EventType, Fact } from '@tallystick/core/vocabulary'
 import { everyFact } from '../samples/events.ts'
 import { sampleCallId, sampleRunId, stamped } from '../samples/values.ts'
@@ -72,7 +72,7 @@ function wanted(written: readonly RuntimeEvent[], query: EventQuery): readonly R
   const { sessionId } = query
   return written.filter((event) => {
     if (sessionId !== undefined && sessions.get(event.runId)?.sessionId !== sessionId) return false
-    return answers(event, query)
+    return matchesQuery(event, query)
   })
 }
 

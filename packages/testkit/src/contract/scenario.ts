@@ -5,7 +5,7 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { caughtUp, followAllChanges, describeDifference, legibleText } from '@tallystick/core/internal'
+import { caughtUp, followAllChanges, describeDifference, formatLegibly } from '@tallystick/core/internal'
 import type {
   AppendOptions,
   Fact,
@@ -37,11 +37,11 @@ export async function requireRefusal(promise: Promise<unknown>, code: string): P
   } catch (error) {
     if (error instanceof TallystickError && error.code === code) return error
     throw broken(
-      `the refusal should be a TallystickError of code ${code}, but is ${legibleText(error)}`,
+      `the refusal should be a TallystickError of code ${code}, but is ${formatLegibly(error)}`,
       error,
     )
   }
-  throw broken(`the ledger should refuse with code ${code}, but answers ${legibleText(outcome)}`)
+  throw broken(`the ledger should refuse with code ${code}, but answers ${formatLegibly(outcome)}`)
 }
 
 /** Fails the case unless the append is refused with a `LedgerConflictError` of that kind. */

@@ -3,19 +3,19 @@ import { type Clock, joinText, type Tool } from '@tallystick/core'
 import {
   AttemptTime,
   defaultHost,
-  having,
+  valueHaving,
   isUnfit,
   offeredTool,
   omitUndefined,
   option,
   type OrUndefined,
   recoveries,
-  repairedBy,
+  askRepair,
   requireOptions,
   type Retryable,
   retryPolicy,
   someRepeats,
-  textContent,
+  toTextContent,
   toolEffects,
 } from '@tallystick/core/internal'
 import {
@@ -164,10 +164,10 @@ const lentParts = fields<OrUndefined<Partial<Given<unknown>>>>(
     context: maybe(() => undefined),
     attempt: maybe(numberFrom(1, { whole: true })),
     idempotencyKey: maybe(filledText),
-    cancelled$: maybe(having('an observable that emits a reason', 'subscribe')),
+    cancelled$: maybe(valueHaving('an observable that emits a reason', 'subscribe')),
     messages: maybe(anyFunction),
     left: maybe(anyFunction),
-    clock: maybe(having('a clock, such as manualClock()', 'schedule')),
+    clock: maybe(valueHaving('a clock, such as manualClock()', 'schedule')),
   },
   { signal: 'cancelled$', abortSignal: 'cancelled$' },
 )
@@ -225,7 +225,7 @@ function signalsInTime<Context>(
     let reports: Subscription | undefined
     let isOverdue = false
     const giveUp = (): void => {
-      signals.push({ type: 'tool_ended', outcome: 'timed_out', content: textContent('timed_out') })
+      signals.push({ type: 'tool_ended', outcome: 'timed_out', content: toTextContent('timed_out') })
       end()
     }
     const time = new AttemptTime(clock, tool, (reason) => {
@@ -263,7 +263,7 @@ async function checked<Context>(
   context: CallContext<Context>,
 ): Promise<{ readonly input: JsonObject; readonly verdict: CallVerdict }> {
   const verdict = await tool.check(input, context)
-  const repaired = isUnfit(verdict) ? repairedBy(tool, { toolCallId: context.toolCallId, input }) : undefined
+  const repaired = isUnfit(verdict) ? askRepair(tool, { toolCallId: context.toolCallId, input }) : undefined
   if (repaired === undefined) return { input, verdict }
   const again = await tool.check(repaired.input, context)
   return isUnfit(again) ? { input, verdict } : { input: repaired.input, verdict: again }

@@ -6,7 +6,7 @@ import {
   limitOfField,
   option,
   requireOptions,
-  searchesCost,
+  computeSearchesCost,
 } from '@tallystick/core/internal'
 import {
   type AgentDefinition,
@@ -189,7 +189,7 @@ function mostCost(
 ): number {
   if (price === undefined) return 0
   const { inputTokens = 0, outputTokens = 0 } = grant
-  const searches = toolChoice.type === 'none' ? 0 : searchesCost(price, maxWebSearches)
+  const searches = toolChoice.type === 'none' ? 0 : computeSearchesCost(price, maxWebSearches)
   return computeCost(price, { inputTokens, outputTokens }) + searches
 }
 

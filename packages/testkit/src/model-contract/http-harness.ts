@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Message, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
-import { legibleText, option, requireOptions } from '@tallystick/core/internal'
+import { formatLegibly, option, requireOptions } from '@tallystick/core/internal'
 import type {
   AssistantMessage,
   ModelRef,
@@ -71,7 +71,7 @@ function openModelStream(model: Model, request: ModelRequest, clock: ManualClock
 }
 
 function strayError(claim: string, cause: unknown): Error {
-  return new Error(`Not so: ${claim}. It is ${legibleText(cause)}.`, { cause })
+  return new Error(`Not so: ${claim}. It is ${formatLegibly(cause)}.`, { cause })
 }
 
 /** Sets the stage, plays on it, and takes it down. */

@@ -12,13 +12,14 @@ import {
   type Stamp,
 } from '@tallystick/core/internal'
 import { type Action, decide, type Decision, evolve, nextAction } from '@tallystick/core/machine'
-import { canonicalJson, type Command, type Fact, type Json, type Signal } from '@tallystick/core/vocabulary'
+import { toCanonicalJson, type Command, type Fact, type Json, type Signal } from '@tallystick/core/vocabulary'
 import { sampleRunId, stamped } from '../samples/values.ts'
 
-const { anyObject, fields, listOf, maybe, numberFrom, valueThat, faultIn } = option
+const { anyObject, fields, listOf, maybe, numberFrom, valueThat, placeFault } = option
 
 /** A fact or an event, by its type. */
-const knownFact: OptionCheck = (value) => anyObject(value) ?? faultIn('type', eventType((value as Fact).type))
+const knownFact: OptionCheck = (value) =>
+  anyObject(value) ?? placeFault('type', eventType((value as Fact).type))
 
 const knownMessage: OptionCheck = valueThat("a command or a signal, such as { type: 'cancel' }", (value) => {
   const message = Object(value) as Command | Signal
@@ -91,7 +92,7 @@ function whenDecided(decision: Decision): When {
 }
 
 function requireSame(actual: unknown, expected: unknown): void {
-  const [found, wanted] = [actual, expected].map((value) => canonicalJson(value as Json))
+  const [found, wanted] = [actual, expected].map((value) => toCanonicalJson(value as Json))
   if (found === wanted) return
   throw Object.assign(new Error(`Decided: ${found}. Expected: ${wanted}.`), { actual, expected })
 }

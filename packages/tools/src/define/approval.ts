@@ -67,7 +67,7 @@ const policyAnswer: OptionCheck = option.valueThat(
 )
 
 function findUnusable(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
-  const fault = option.faultIn(path, check(answer))
+  const fault = option.placeFault(path, check(answer))
   return fault && new UnusableAnswer(`${fault.path} ${fault.what}`)
 }
 

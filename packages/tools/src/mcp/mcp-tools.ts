@@ -1,6 +1,6 @@
 import type { Client, Prompt, RequestOptions } from '@modelcontextprotocol/client'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { nearestNames, omitUndefined } from '@tallystick/core/internal'
+import { findNearestNames, omitUndefined } from '@tallystick/core/internal'
 import type {
   CallVerdict,
   Json,
@@ -278,7 +278,7 @@ function readStatus(connection: McpConnection): McpServerStatus {
 }
 
 function known(names: readonly string[], given: string): string {
-  const near = nearestNames(given, names, 3)
+  const near = findNearestNames(given, names, 3)
   if (near.length > 0) return `Did you mean ${near.join(', ')}?`
   return names.length === 0 ? 'It offers nothing.' : `There are ${names.slice(0, 20).join(', ')}.`
 }
@@ -462,7 +462,7 @@ function createMcpTool(
         connection.listing().tools.get(listed.name) ??
         (connection.current() === undefined ? listed : undefined)
       if (now === undefined) {
-        const near = nearestNames(listed.exposedName, namesNow(), 3)
+        const near = findNearestNames(listed.exposedName, namesNow(), 3)
         const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
         const text = `The MCP server ${server} does not offer the tool ${listed.exposedName} any more. Nothing was run.${hint}`
         return { kind: 'refuse', outcome: 'unknown_tool', text }

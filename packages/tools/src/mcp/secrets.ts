@@ -1,4 +1,4 @@
-import { type KnownSecrets, knownSecrets, withoutKeys } from '@tallystick/core/internal'
+import { type KnownSecrets, createKnownSecrets, withoutKeys } from '@tallystick/core/internal'
 import { boundedText, visibleText } from '../define/text.ts'
 import { isHttpServer, type McpServer } from './options.ts'
 
@@ -19,7 +19,7 @@ export interface LearnedSecrets extends KnownSecrets {
 export function findKnownSecrets(server: McpServer): LearnedSecrets {
   const given = listConfigured(server)
   const tokens = new Set<string>()
-  let known = knownSecrets(given)
+  let known = createKnownSecrets(given)
   return {
     spansIn: (text) => known.spansIn(text),
     struckFrom: (text, instead) => known.struckFrom(text, instead),
@@ -31,7 +31,7 @@ export function findKnownSecrets(server: McpServer): LearnedSecrets {
       tokens.add(secret)
       const [oldest] = tokens
       if (tokens.size > maxTokens && oldest !== undefined) tokens.delete(oldest)
-      known = knownSecrets([...given, ...tokens])
+      known = createKnownSecrets([...given, ...tokens])
     },
   }
 }

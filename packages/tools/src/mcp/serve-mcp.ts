@@ -23,11 +23,11 @@ import {
   AttemptTime,
   isAgentTool,
   isSameSecret,
-  nearestNames,
+  findNearestNames,
   omitUndefined,
   option,
   type OptionCheck,
-  parsedFault,
+  findParsedFault,
   requireOptions,
 } from '@tallystick/core/internal'
 import {
@@ -287,12 +287,12 @@ async function answer(
 ): Promise<CallToolResult> {
   if (tool === undefined) {
     const names = tools.map((each) => each.name)
-    const near = nearestNames(name, names, 3)
+    const near = findNearestNames(name, names, 3)
     const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
     const text = `There is no tool ${JSON.stringify(name.slice(0, 100))}. Nothing was run.${hint}`
     return toServedResult(createTextEnding('unknown_tool', text))
   }
-  const fault = parsedFault(input)
+  const fault = findParsedFault(input)
   if (fault !== undefined)
     return toServedResult(createTextEnding('invalid_input', `${fault} Nothing was run.`))
   // oxlint-disable-next-line no-underscore-dangle -- the protocol's own name

@@ -8,7 +8,7 @@ import {
 } from '@tallystick/core/internal'
 import {
   type CallVerdict,
-  canonicalJson,
+  toCanonicalJson,
   type Json,
   type JsonObject,
   type Outcome,
@@ -237,7 +237,7 @@ export function cache(given: CacheOptions = {}): ToolMiddleware {
     name: 'cache',
     run: async (call, next) => {
       if (call.effect !== 'read') return await next()
-      const key = canonicalJson([scope(call), call.tool, call.input])
+      const key = toCanonicalJson([scope(call), call.tool, call.input])
       const found = kept.get(key)
       if (found && now() - found.at < maxAgeMs) return found.ending
       const ending = await next()

@@ -5,7 +5,7 @@ import {
   requireOptions,
   type TodoItem,
   readTodoItems,
-  todoLines,
+  formatTodo,
   todoListName,
   todoStates,
 } from '@tallystick/core/internal'
@@ -85,7 +85,7 @@ export function todoList(given: TodoListOptions): Tool {
     },
     toModel: (result) => {
       const { items } = result as { items: readonly TodoItem[] }
-      return items.length === 0 ? 'The list is empty.' : todoLines(items).join('\n')
+      return items.length === 0 ? 'The list is empty.' : formatTodo(items).join('\n')
     },
   })
 }

@@ -1,11 +1,11 @@
 import type * as client from '@modelcontextprotocol/client'
-import { knownSecrets } from '@tallystick/core/internal'
+import { createKnownSecrets } from '@tallystick/core/internal'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { toParts, toResultContent, type ResultReading } from '../../src/mcp/result.ts'
 
 const reading = (bounds: Partial<ResultReading> = {}): ResultReading => ({
-  ...{ secrets: knownSecrets([]), maxCharacters: 1_000, maxBinaryCharacters: 1_000 },
+  ...{ secrets: createKnownSecrets([]), maxCharacters: 1_000, maxBinaryCharacters: 1_000 },
   ...bounds,
 })
 
@@ -57,7 +57,7 @@ describe('the texts of an answer', () => {
   })
 
   it('given a secret at the border, when they are cut, then no part of it is left', () => {
-    const secrets = knownSecrets(['swordfish-0123456789'])
+    const secrets = createKnownSecrets(['swordfish-0123456789'])
     for (let before = 0; before < 30; before++) {
       const said = `${'-'.repeat(before)}swordfish-0123456789${'-'.repeat(40)}`
       const [shown = ''] = blocks([text(said)], { maxCharacters: 25, secrets })
@@ -67,7 +67,7 @@ describe('the texts of an answer', () => {
   })
 
   it('given a secret that is repeated, when they are cut, then no part of it is left, though each makes them shorter', () => {
-    const secrets = knownSecrets(['swordfish-0123456789'])
+    const secrets = createKnownSecrets(['swordfish-0123456789'])
     const said = 'swordfish-0123456789 '.repeat(400)
     for (let maxCharacters = 1_000; maxCharacters < 1_030; maxCharacters++) {
       const [shown = ''] = blocks([text(said)], { maxCharacters, secrets })
@@ -76,7 +76,7 @@ describe('the texts of an answer', () => {
   })
 
   it('given a secret that they do not hold, when they are a little too long, then as much is left as may be shown', () => {
-    const secrets = knownSecrets(['swordfish-0123456789'])
+    const secrets = createKnownSecrets(['swordfish-0123456789'])
     for (const over of [1, 30, 3_000]) {
       const [shown = ''] = blocks([text('-'.repeat(25 + over))], { maxCharacters: 25, secrets })
       expect(shown.split('\n')[0]).toBe('-'.repeat(25))

@@ -2,7 +2,7 @@ import { constants, fstatSync, readlinkSync, realpathSync, type Stats, statSync 
 import { type FileHandle, lstat, mkdir, open, opendir, readlink, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { nearestNames } from '@tallystick/core/internal'
+import { findNearestNames } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
 import { readCode } from '../../packages.ts'
 import { isUsableName, joinPath, quotePath, type ShownNames } from './names.ts'
@@ -339,7 +339,9 @@ async function describeMissing({ shown }: Root, folder: Folder, name: string): P
     if (isShown && isUsableName(entry.name)) names.push(entry.name)
     if (names.length >= maxSteps) break
   }
-  const near = nearestNames(name, names.sort(), 3).map((each) => quotePath(joinPath([...folder.path, each])))
+  const near = findNearestNames(name, names.sort(), 3).map((each) =>
+    quotePath(joinPath([...folder.path, each])),
+  )
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
   return new ToolError(`${quotePath(joinPath([...folder.path, name]))} does not exist.${hint}`)
 }

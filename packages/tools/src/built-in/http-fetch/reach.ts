@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { ConfigurationError } from '@tallystick/core'
-import { type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core/internal'
+import { type KnownSecrets, createKnownSecrets, secretLengthMin } from '@tallystick/core/internal'
 import ipaddr from 'ipaddr.js'
 import type * as undici from 'undici'
 import { ToolError } from '../../define/outcome.ts'
@@ -230,7 +230,7 @@ export function createHeaderPolicy(
       )
     }
   }
-  return { byOrigin, secrets: knownSecrets(secrets) }
+  return { byOrigin, secrets: createKnownSecrets(secrets) }
 }
 
 /** Puts as many asterisks in place of every secret, so that no other byte moves. */

@@ -1,6 +1,6 @@
 // What becomes of the tools that a server lists.
 import type * as client from '@modelcontextprotocol/client'
-import { knownSecrets } from '@tallystick/core/internal'
+import { createKnownSecrets } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { readCheckedSchema } from '../../../src/mcp/result.ts'
@@ -10,7 +10,7 @@ const secret = 'swordfish-0123456789'
 const inputSchema = { type: 'object' } as const
 const tool = (name: string, more: object = {}): client.Tool => ({ name, inputSchema, ...more })
 const listing = (...tools: readonly client.Tool[]): Listing =>
-  readListing('shop', tools, knownSecrets([secret]))
+  readListing('shop', tools, createKnownSecrets([secret]))
 const listed = (more: object) => listing(tool('a', more)).tools.get('a')
 const faults = (...tools: readonly client.Tool[]): readonly string[] => listing(...tools).faults
 
@@ -45,7 +45,7 @@ describe('a tool that a server lists', () => {
 
   it('is named in its description by 64 characters of its name and of its server', () => {
     const [server, name] = ['s'.repeat(70), 'n'.repeat(70)]
-    const { tools } = readListing(server, [tool(name)], knownSecrets([]))
+    const { tools } = readListing(server, [tool(name)], createKnownSecrets([]))
     expect(tools.get(name)?.description).toBe(
       `The tool ${'n'.repeat(56)} … (cut) of ${'s'.repeat(56)} … (cut).`,
     )

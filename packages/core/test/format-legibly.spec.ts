@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { LedgerConflictError } from '../src/values/errors.ts'
-import { describeDifference, legibleText } from '../src/values/text.ts'
+import { describeDifference, formatLegibly } from '../src/values/text.ts'
 
 const circle: { readonly name: string; self?: unknown } = { name: 'a' }
 circle.self = circle
 let deep: unknown = 'end'
 for (let depth = 0; depth < 1_000; depth++) deep = [deep]
 
-describe('legibleText', () => {
+describe('formatLegibly', () => {
   it.each<[text: string, make: () => unknown]>([
     ['{"epoch":1,"seq":2}', () => ({ seq: 2, epoch: 1, gone: undefined })],
     ['{"events":[1,null,undefined],"seq":2n}', () => ({ seq: 2n, events: [1, null, undefined] })],
@@ -30,12 +30,12 @@ describe('legibleText', () => {
     ['an object that cannot be read', () => new Proxy({}, { ownKeys: () => [1] as never })],
     ['{"seq":1}', () => Object.assign(Object.create(null) as object, { seq: 1 })],
   ])('shows %s', (text, make) => {
-    expect(legibleText(make())).toBe(text)
+    expect(formatLegibly(make())).toBe(text)
   })
 
   it('ends, however deep and long the value is', () => {
-    expect(legibleText(deep)).toBe(`${'['.repeat(30)}…${']'.repeat(30)}`)
-    expect(legibleText('a'.repeat(10_000))).toBe(`"${'a'.repeat(299)} …`)
+    expect(formatLegibly(deep)).toBe(`${'['.repeat(30)}…${']'.repeat(30)}`)
+    expect(formatLegibly('a'.repeat(10_000))).toBe(`"${'a'.repeat(299)} …`)
   })
 })
 
