@@ -65,7 +65,7 @@ export const someOutputStream: OptionCheck = fields<OutputStreamOptions>(
   { history: 'nextTurn' },
 )
 
-/** The part that the ledger records; `undefined` if replies are formatParts as they are. */
+/** The part that the ledger records; `undefined` if replies are shown as they are. */
 export function toRecordedOutput(options: OutputStreamOptions | undefined): OutputPolicy | undefined {
   if (options === undefined || options.transforms.length === 0) return undefined
   const { transforms, nextTurn } = options

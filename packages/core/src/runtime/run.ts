@@ -309,7 +309,7 @@ function findOtherRun(call: unknown): Fault | undefined {
   }
 }
 
-/** Returns what is createInputError with a decision that a caller gave; `undefined` if nothing is. */
+/** Returns what is wrong with a decision that a caller gave; `undefined` if nothing is. */
 export function findDecisionFault(
   kind: 'approve' | 'deny',
   call: unknown,

@@ -44,7 +44,7 @@ export type ApprovalPolicy<Context = AnyContext> = (
 /** The result of a policy. */
 export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
 
-/** Returns the verdict of a policy. Rejects if it matchesQuery none: a policy may be written without a compiler. */
+/** Returns the verdict of a policy. Rejects if it answers none: a policy may be written without a compiler. */
 async function askPolicy<Context>(
   policy: ApprovalPolicy<Context>,
   call: PolicyCall<Context>,
