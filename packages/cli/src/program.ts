@@ -38,8 +38,8 @@ const completionVerb = 'completion'
 const wordList = option.listOf(option.anyText)
 
 /**
- * Runs the command line and returns its exit code: what goes wrong is on stderr. Rejects only with a
- * `ConfigurationError`, for what is not a list of words or no host.
+ * Runs the command line and returns its exit code: errors go to stderr. Rejects only with a `ConfigurationError`, for what
+ * is not a list of words or no host.
  */
 export async function runCommandLine(
   words: readonly string[],

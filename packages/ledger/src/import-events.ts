@@ -65,8 +65,8 @@ class RunImport {
   }
 
   /**
-   * Imports the next event. Throws a `LedgerDamagedError` if it cannot be the next one, and a `LedgerConflictError`
-   * where the ledger holds another one in its place.
+   * Imports the next event. Throws a `LedgerDamagedError` if it cannot be the next one, and a `LedgerConflictError` if the
+   * ledger holds another event in its place.
    */
   async add(line: ImportedLine): Promise<void> {
     // A ledger that brings no event to its newest version when it is read gets it in that version.
@@ -365,7 +365,7 @@ export interface ImportReport {
   readonly events: number
   /** Equal events that were in the ledger already. */
   readonly present: number
-  /** The last line, where it is cut off in the middle of an event. Nothing of it was imported. */
+  /** The last line, if it is cut off in the middle of an event. Nothing of it was imported. */
   readonly torn?: { readonly line: number }
 }
 

@@ -12,7 +12,7 @@ import type {
 import { finishReason, genAi, own } from './conventions.ts'
 import { contentText, type MaybeAttributes, nameText } from './span.ts'
 
-/** Longer texts are cut: one image, or one file that a tool has read, is no reason to lose a span. */
+/** Longer texts are cut: one image, or one file that a tool has read, must not lose a span. */
 const maxText = 16_384
 
 /** Of a longer history, only the latest messages are in a span. */
@@ -142,7 +142,7 @@ function toResultText(content: readonly (TextPart | ImagePart | FilePart)[]): st
     : JSON.stringify(content.flatMap(toParts))
 }
 
-/** As an object, as the conventions ask, or as the beginning of its text where it is too long. */
+/** As an object, as the conventions ask, or as the beginning of its text if it is too long. */
 function toArguments(input: Json): Json {
   return JSON.stringify(input).length > maxText ? jsonText(input) : input
 }

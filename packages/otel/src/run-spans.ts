@@ -149,7 +149,7 @@ function finishAttributes(
   }
 }
 
-/** The endings of a run that are no error. */
+/** The endings of a run that are not errors. */
 const endedWell: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
 
 /** A call of a model that sums up older history. */

@@ -85,13 +85,13 @@ export function nameText<Text extends string | undefined>(text: Text): Text exte
   return cut?.toWellFormed().replace(unprintable, '\uFFFD') as Text extends string ? string : Text
 }
 
-/** Returns content as a receiver can take it: well formed, without NUL, and cut where it is longer than that. */
+/** Returns content as a receiver accepts it: well formed, without NUL, and cut if it is too long. */
 export function contentText(text: string, maxChars: number): string {
   const cut = text.length > maxChars ? `${text.slice(0, maxChars)}…` : text
   return cut.toWellFormed().replaceAll('\0', '\uFFFD')
 }
 
-/** Facts of which some may be absent. */
+/** Facts; some may be absent. */
 export type MaybeAttributes = Readonly<Record<string, AttributeValue | undefined>>
 
 /** Why a span ended in an error: its class, in few words, and never content. */
@@ -187,7 +187,7 @@ interface TraceContext {
 /** The flag of a trace that is recorded. */
 const sampled = 1
 
-/** Returns the id of a span, from the run and what the span is of. The same facts always give the same id. */
+/** Returns the id of a span, from the run and the work that the span covers. The same facts always give the same id. */
 export function toSpanId(runId: string, ...place: readonly (string | number)[]): string {
   const id = computeDigest([runId, ...place]).slice(0, 16)
   // Sixteen zeros mean no span.
@@ -217,7 +217,7 @@ export interface Lineage {
   readonly follows?: { readonly runId: string; readonly traceId: string; readonly relation: string }
 }
 
-/** The first events of runs, by the ids of the runs, as far as they are known. */
+/** The known first events of runs, by run id. */
 export type RunStarts = ReadonlyMap<string, EventOf<'run_started'>>
 
 type Start = EventOf<'run_started'>

@@ -250,7 +250,7 @@ export interface RunTail extends RunSpending {
   readonly text: string
   /** The use of the whole run. For a fork, without the part that it shares with the other run. */
   readonly own: RunSpending
-  /** Its events from there on, but for deltas. */
+  /** Its events from there on, without deltas. */
   readonly events: readonly RuntimeEvent[]
 }
 

@@ -146,8 +146,8 @@ function originsAfter(
 }
 
 /**
- * Messages that stood there before, and those of before that are gone. Where messages were written down again, as those
- * that are handed over, the ones that say the same word for word are the same.
+ * Messages that were there before, and earlier ones that are gone. If messages were recorded again, as in a handoff, equal
+ * ones are the same.
  */
 export function matched(
   before: readonly MessageOrigin[],
@@ -175,7 +175,7 @@ export function matched(
   return { found, lost: [...left.values()] }
 }
 
-/** Of a message that is new, by its place: the one of before that was changed into it, or `undefined`. */
+/** For each new message, by its place: the earlier one that was changed into it, or `undefined`. */
 function originsByPlace(
   before: readonly MessageOrigin[],
   messages: readonly Message[],
@@ -331,13 +331,13 @@ interface MessageOrigin {
 /** One thing that a request carries. */
 export interface ExplainedItem {
   readonly kind: 'instructions' | 'tools' | 'output_schema' | 'message'
-  /** The message, where it is one, and its place in the request, from 0. */
+  /** The message, if it is one, and its place in the request, from 0. */
   readonly message?: Message
   readonly index?: number
   readonly seqs: readonly number[]
   /** An estimate of its input tokens. */
   readonly tokens: number
-  /** Its share of what the input cost in US dollars, by its tokens; where the cost is known. */
+  /** Its share of the cost of the input in US dollars, by its tokens; if the cost is known. */
   readonly costUsd?: number
   readonly replaced?: readonly ReplacedMessage[]
 }

@@ -156,7 +156,7 @@ const { isAsync, isThenable } = option
 /** The application's context of a run, which no ledger holds. */
 export interface ReplayContext {
   readonly context: unknown
-  /** The run had one and the replay has none: what code said with it is taken from the record. */
+  /** The run had one and the replay has none: answers of code that used it are taken from the record. */
   readonly isMissing: boolean
 }
 
@@ -217,7 +217,7 @@ function toTurnChange({ recorded, from }: Place, { history }: RunState): TurnCha
   const { model, toolChoice, finalizing, change = {} } = next
   const { sourced: _recorded, shown, ...own } = change
   const messages = shown && readShownMessages(history, { shown })
-  // That the finalizing call asks for no tool is no answer of the agent's.
+  // The finalizing call offers no tools, whatever the agent answered.
   return { ...own, ...omitUndefined({ messages }), model, ...(!finalizing && { toolChoice }) }
 }
 

@@ -227,7 +227,7 @@ async function driveAgain(
   return undefined
 }
 
-/** The events that follow now in place of the recorded ones. */
+/** The events that follow now, instead of the recorded ones. */
 interface Decided {
   readonly happened: readonly RuntimeEvent[]
   /** The record ends before all is said that was decided about. */
@@ -316,7 +316,7 @@ function pendingBefore(
   return 'facts' in action ? toEvents(action.facts, next) : []
 }
 
-/** Facts as events in place of those on record: who wrote them, when and why is the record's. */
+/** Turns facts into events that replace recorded ones: writer, time and cause are taken from the record. */
 function toEvents(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
   const { runId, epoch, seq, at } = next
   const cause = findCause(next)

@@ -39,7 +39,7 @@ const endings: readonly string[] = [
 const placeTokens = /(?:page|next|previous|continuation|cursor|sync)token$/
 /** Short words that name a secret only after another word: `PWD` alone is a folder. */
 const shortWords: ReadonlySet<string> = new Set(['pwd', 'pass', 'pw'])
-/** Keys of databases and of cryptography that are no secrets. */
+/** Keys of databases and of cryptography that are not secrets. */
 const openKeys: ReadonlySet<string> = new Set([
   'PUBLIC',
   'PRIMARY',
@@ -247,8 +247,8 @@ interface ScanRule {
 }
 
 /**
- * Rules that are not used: one takes comments for orders to find less, and a text of a model must not hide a secret so;
- * the others take all of an address for a secret, of which only the password is one.
+ * Rules that are not used: one takes comments for orders to find less, and a text of a model must not hide a secret so; the
+ * others take a whole address for a secret, though only its password is one.
  */
 const leftOut = /(?:filter-comments|basicauth|database-connection-string)$/
 /** Any shorter text holds no key of a service. */

@@ -57,7 +57,7 @@ function resolvePackage(name: string): void {
       .resolve(name)
 }
 
-/** A bundle holds these modules where not even their own package has a name: there only loading tells whether another is missing. */
+/** In a bundle not even the own package resolves by name: there only loading shows whether another is missing. */
 function isInBundle(): boolean {
   try {
     resolvePackage('@tallystick/tools/package.json')
@@ -84,8 +84,8 @@ function describeMissing(user: string, name: string, cause: unknown): string {
 const nativeInterfaceMin = 10
 
 /**
- * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names
- * no version of Node-API is left to answer for itself.
+ * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names no
+ * version of Node-API is not checked.
  */
 export function requireNativeInterface(
   subject: string,

@@ -43,7 +43,7 @@ export type InputCondition =
       readonly not?: InputCondition | undefined
       /** A list with at least one item that fits. */
       readonly some?: InputCondition | undefined
-      /** A list of which every item fits. */
+      /** A list in which every item fits. */
       readonly every?: InputCondition | undefined
     }
 

@@ -37,7 +37,7 @@ export async function askLine(
   })
 }
 
-/** So many turns of the event loop without input, and what the system and the stream had is read. */
+/** After so many turns of the event loop without input, the buffers of the system and the stream are empty. */
 const quietTurns = 3
 
 async function forgetTyped(input: InputStream): Promise<void> {
@@ -87,7 +87,7 @@ export interface Output {
   readonly print: (text: string) => Promise<void>
   /** Writes text as it is where the stream is not a terminal: data, for a file or a program. */
   readonly printData: (text: string) => Promise<void>
-  /** Writes a line in place of the one that it wrote before; an empty text takes that away. */
+  /** Replaces the line that it wrote before; an empty text removes it. */
   readonly rewriteLine: (text: string) => void
   /** Opens a pager on the terminal. Returns `undefined` if stdout is not a terminal, or if no pager is wanted or found. */
   readonly openPager: () => Promise<Pager | undefined>

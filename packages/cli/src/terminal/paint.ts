@@ -4,7 +4,7 @@ import { makeVisible } from './text-width.ts'
 /** The styles that a text may be put into. */
 export type PaintStyle = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** Puts a text into a style; leaves it as it is where there are no colours. */
+/** Puts a text into a style; without colours, returns it unchanged. */
 export type Paint = (style: PaintStyle, text: string) => string
 
 /** The beginning of the marks at the places of styles. Text from outside cannot hold it, since it is new in each process. */

@@ -10,8 +10,8 @@ export function measureText(text: string): number {
 }
 
 /**
- * A text of which each character takes one column, whatever is beside it: letters of the Latin, Greek and Cyrillic alphabets, and
- * the punctuation, arrows, mathematical signs and lines that views are made of.
+ * A text in which each character takes one column: letters of the Latin, Greek and Cyrillic alphabets, and the punctuation,
+ * arrows, mathematical signs and lines that views are made of.
  */
 const plain =
   /^[ -~\u{a0}-\u{ac}\u{ae}-\u{2ff}\u{370}-\u{482}\u{2010}-\u{2027}\u{2030}-\u{205e}\u{2190}-\u{2319}\u{2500}-\u{259f}]*$/u

@@ -16,7 +16,7 @@ export async function runUntilStopped<Result>(
   }
 }
 
-/** Handles each item before it reads the next, until a stop. Returns false where it was stopped. */
+/** Handles each item before it reads the next, until a stop. Returns false if it was stopped. */
 export async function handleAll<Item>(
   items: AsyncIterable<Item>,
   handle: (item: Item) => Promise<unknown>,

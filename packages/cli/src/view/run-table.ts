@@ -119,7 +119,7 @@ function formatInTree(text: string, depth: number): string {
   return `${depth === 0 ? '' : `${'  '.repeat(depth - 1)}└ `}${text}`
 }
 
-/** All columns, but for PART OF if no run is a part of anything. */
+/** All columns, except PART OF if there is no child run. */
 function formatWideTable(rows: PlacedRows): string {
   const heads = 'RUN,AGENT,PART OF,TURNS,CALLS,TOKENS,COST,TOOK,STARTED,INPUT,WORST,STATUS'.split(',')
   const lines = rows.map(([{ runId, row }, depth]) => [formatInTree(runId, depth), ...toWideCells(row)])

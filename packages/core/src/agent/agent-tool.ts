@@ -85,9 +85,9 @@ export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
 }
 
 /**
- * Lets an agent be a tool of another. Each call is a run of its own in the same ledger, with `parent` set: its limits
- * are within what its parent has left, what it uses counts as its parent's, its approvals show at the top, and it is
- * cancelled with it. After a crash the same run is taken up again, never a second one started.
+ * Lets an agent be a tool of another. Each call is a run of its own in the same ledger, with `parent` set: its limits are
+ * within what its parent has left, what it uses counts as its parent's, its approvals show at the top, and it is cancelled
+ * with it. After a crash the same run is resumed; a second one is never started.
  */
 export function agentTool<Output, Context, const Schema extends InputSchema>(
   agent: Agent<Output, Context>,

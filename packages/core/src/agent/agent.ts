@@ -127,9 +127,9 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   /** Ends the run as `stopped` before another model call, when it returns true. Pure, and not async. */
   readonly stopWhen?: ((state: RunState, context: Context) => boolean) | undefined
   /**
-   * Changes a turn before its model call: sees the whole request, and returns the parts that it changes. It may be
-   * async. It must change nothing outside, since it is called again if input arrives meanwhile, and after a crash. Its
-   * changes are on record.
+   * Changes a turn before its model call: sees the whole request, and returns the parts that it changes. It may be async. It
+   * must have no side effects, since it is called again if input arrives before it returns, and after a crash. Its changes
+   * are on record.
    */
   readonly prepareTurn?: PrepareTurn<Context> | undefined
   /** Shortens, in what the model sees, a history that grows too long. */
@@ -438,7 +438,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
   },
 )
 
-/** Refuses options of which no agent could be made. */
+/** Refuses options that no agent could be made of. */
 export function requireAgentOptions(options: AgentOptions<unknown>): void {
   const { name } = Object(options) as { readonly name?: unknown }
   requireOptions(

@@ -168,8 +168,8 @@ function toModelRef({ provider, api, modelId }: Model): ModelRef {
 }
 
 /**
- * Puts an agent together. What it answers is a text; with an `output`, what its Standard Schema gives out, or JSON where
- * it is a JSON Schema. Throws a `ConfigurationError` for what could not work.
+ * Defines an agent. Its answer is a text; with `output` it is the output of that Standard Schema, or JSON for a JSON Schema.
+ * Throws a `ConfigurationError` for what could not work.
  */
 export function defineAgent<Context = unknown>(
   options: AgentOptions<Json, Context> & { readonly output: JsonObject },

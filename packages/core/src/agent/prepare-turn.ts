@@ -86,8 +86,8 @@ interface AskedOnce {
 }
 
 /**
- * Asks agents to prepare turns, and waits for those that answer later. A turn whose request has changed meanwhile, since
- * the user said more, is prepared again: the answer of before is of another request.
+ * Asks agents to prepare turns, and waits for those that answer later. If the user adds input before the answer, the turn is
+ * prepared again: the earlier answer belongs to another request.
  */
 export class TurnPreparation {
   readonly #clock: Clock

@@ -24,8 +24,8 @@ function isNullIn(schema: Json | undefined, root: JsonObject, seen: Set<JsonObje
 }
 
 /**
- * A value without the nulls that stand for properties which the schema lets be left out, and does not let be `null`.
- * Vendors that demand every property of an object let a model say so that it left one out.
+ * Removes nulls of optional properties that the schema does not allow to be `null`. Where a vendor requires every property
+ * of an object, models write `null` for one that they leave out.
  */
 export function withoutAddedNulls<Value extends Json>(schema: JsonObject, value: Value): Value {
   return stripNulls(schema, schema, value) as Value

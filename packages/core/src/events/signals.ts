@@ -132,7 +132,7 @@ export type ToolSignal =
       readonly type: 'tool_ended'
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
-      /** The model reads this in place of `content`. */
+      /** The model reads this instead of `content`. */
       readonly projected?: readonly ResultPart[]
       /** The exception that made the call fail, for `host.report` and the record; the model does not see it. */
       readonly thrown?: unknown

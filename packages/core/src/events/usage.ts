@@ -94,7 +94,7 @@ export interface Rates {
   readonly cacheWriteLongUsd?: number
 }
 
-/** Rates that hold for the whole of a call whose input is longer than a bound. */
+/** Rates for all tokens of a call whose input is longer than a bound. */
 export interface LongInputRates extends Rates {
   readonly aboveInputTokens: number
 }

@@ -63,7 +63,7 @@ export interface RunFilter {
   readonly limit?: number | undefined
 }
 
-/** Who removes content, when (in milliseconds since 1970 UTC), and why. It stays on record in place of the content. */
+/** Who removes content, when (in milliseconds since 1970 UTC), and why. It is recorded instead of the content. */
 export interface ContentRemoval {
   readonly by: string
   readonly reason: string

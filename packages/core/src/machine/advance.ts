@@ -113,7 +113,7 @@ export function toEvent(fact: Fact, recording: Recording): RuntimeEvent {
   return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
 }
 
-/** Two batches, the second of which follows from the first, as one. */
+/** Joins two batches, the second of which follows from the first. */
 export function joinBatches(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
   return {
     ...second,

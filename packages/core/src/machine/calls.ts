@@ -62,7 +62,7 @@ export function toCallKey({ inputDigest, name }: Pick<Call, 'name' | 'inputDiges
   return inputDigest === undefined ? undefined : `${inputDigest} ${name}`
 }
 
-/** The calls with another one at a place. Costs the same however many calls there are, but for one copy of the array. */
+/** The calls with another one at a place. Costs the same for any number of calls, except for one copy of the array. */
 export function withCall(calls: readonly Call[], place: number, call: Call): readonly Call[] {
   const changed = calls.with(place, call)
   const before = calls[place] as Call

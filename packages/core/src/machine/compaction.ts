@@ -70,8 +70,8 @@ export function withSummary(
 }
 
 /**
- * The oldest messages replaced by a text, save what the user asks for now. A text that is as long as what it replaces would be
- * replaced again at each turn, and never by less: there the messages are left out.
+ * The oldest messages replaced by a text, save what the user asks for now. If the text is no shorter than the messages, it
+ * would be replaced again at each turn: then the messages are left out instead.
  */
 function toCompactedFact(
   state: RunState,
@@ -210,9 +210,9 @@ export function waitBeforeCompaction(state: RunState): Action | undefined {
 }
 
 /**
- * The next action while a model sums up: to wait for it. A call whose process stopped is made again, as far as there is
- * something left for it; one that takes longer than the run has, or that one process after the other dies over, is
- * given up, and the messages are left out.
+ * The next action while a model writes a summary: to wait for it. If its process stopped, the call is made again if the
+ * limits leave enough. A call that takes longer than the run has, or that one process after another dies in, is given up,
+ * and the messages are left out.
  */
 export function nextWhileCompacting(state: RunState, now: number): Action | undefined {
   const { compacting } = state

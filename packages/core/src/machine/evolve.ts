@@ -387,8 +387,8 @@ function applyContextCompacted(state: RunState, event: EventOf<'context_compacte
 }
 
 /**
- * Guardrails name messages by their places. Where messages have moved while guardrails look, these look again: what they
- * find at the places of before is of no check that is due.
+ * Guardrails name messages by their places. If messages have moved during a check, the guardrails check again: findings at
+ * the earlier places do not count.
  */
 function withChecksRestarted(state: RunState, { seq }: RuntimeEvent, from: number): RunState {
   const { inputCheck } = state
@@ -432,7 +432,7 @@ function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>
 /** Replaces a message whose content is gone. */
 const removedMessage: Message = { role: 'user', parts: [{ type: 'text', text: removedText }] }
 
-/** Messages of which some are gone: what is left of a call, or of its results, without the other half goes too. */
+/** Replaces each call without its results, and results without their call, by a removed message. */
 function withoutUnpaired(messages: readonly Message[]): readonly Message[] {
   return messages.map((message, index) => {
     const [before, after] = [messages[index - 1], messages[index + 1]]

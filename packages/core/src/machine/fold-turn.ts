@@ -155,7 +155,7 @@ function readOffered(state: StreamingState): readonly string[] | undefined {
   return tools ?? (state.sourced && filterOfferedTools(state, undefined).map(({ name }) => name))
 }
 
-/** The most that estimates are corrected by: a report that says more is of something else, or lies. */
+/** The largest factor that corrects estimates: a report beyond it counts something else, or is wrong. */
 const MAX_ESTIMATE_FACTOR = 8
 /** Fewer estimated tokens than this say nothing about how good the estimate is. */
 const LEARNING_TOKENS_MIN = 100
@@ -467,7 +467,7 @@ function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
   }
 }
 
-/** A call with another input in place of its own, as far as the record still has that. */
+/** Replaces the input of a call, as far as the record still has it. */
 function withInput({ inputRemoved: _own, ...call }: Call, input: Call['input'], isRemoved: boolean): Call {
   return { ...call, input, ...(isRemoved && { inputRemoved: true as const }) }
 }

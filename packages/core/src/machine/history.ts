@@ -244,7 +244,7 @@ function computePiecesDigest(history: History, pieces: readonly ShownPiece[]): s
 function toPieces(all: readonly Message[], messages: readonly Message[]): readonly ShownPiece[] {
   const places = new Map(all.map((message, place) => [message, place]))
   const pieces: ShownPiece[] = []
-  /** Where the next message would be, if each one stood in place of one of the history. */
+  /** The place of the next message, if each one replaced one of the history. */
   let expected = 0
   for (const message of messages) {
     const likely = all[expected]

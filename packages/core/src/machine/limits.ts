@@ -118,7 +118,7 @@ export function computeLeft(state: RunState): Amounts {
 }
 
 /**
- * Law 9: why a grant may not be given, where it may not. A child run takes turns and tool calls, so its grant has to
+ * Law 9: returns why a grant may not be given, if it may not. A child run takes turns and tool calls, so its grant has to
  * bound them; a model call takes none beside its own turn.
  */
 export function findGrantFault(
@@ -290,7 +290,7 @@ export function meetLimit(state: RunState, finding: LimitFinding): Action {
 
 /** A report below this share of what was counted here is not believed: no tokenizer packs text so densely. */
 const BELIEVED_SHARE = 1 / 4
-/** The same for input, of which more is estimated: documents, images, tools. */
+/** The same for input, where more is estimated: documents, images, tools. */
 const BELIEVED_INPUT_SHARE = 1 / 16
 
 /** Failures after which a provider may have billed a call although nothing of its reply arrived. */
@@ -339,7 +339,7 @@ export function toCostFields(
   return price === undefined ? {} : { costUsd: computeCost(price, usage), price }
 }
 
-/** A report, with the estimate in place of each number that is missing or too small to be believed. */
+/** A report in which the estimate replaces each number that is missing or implausibly small. */
 export function replaceUnbelievable(
   report: Usage,
   estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>,
@@ -788,7 +788,7 @@ export function chooseCallsToStart(
  * share a `serial` key the first that has no result, of those of one tool as many as it runs at the same time.
  */
 class ToolTurns {
-  /** Keys of which an earlier call has no result. */
+  /** Keys of earlier calls that have no result yet. */
   readonly #taken = new Set<string>()
   /** Calls at work, by tool. */
   readonly #atWork = new Map<string, number>()

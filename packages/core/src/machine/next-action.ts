@@ -192,7 +192,7 @@ function startShorterCall(
   return prepared === 'pending' ? prepared : nextModelCall(state, now, { ...plan, ...prepared })
 }
 
-/** A reply that was cut off enters the history as far as it came, marked as partial; its calls will not run. */
+/** The received part of a reply that was cut off enters the history, marked as partial; its calls do not run. */
 function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled' | 'failed')): Action {
   const { attempt, metLimit } = state
   const nothingCame = attempt.drafts.length === 0 && attempt.calls.length === 0
@@ -260,7 +260,7 @@ function nextBeforeResults(
   return beside || findDueAnswerCheck(state) ? waitForCheck(state, now) : undefined
 }
 
-/** A check has the time that the run has; an answer that no guardrail has passed by then is withheld. */
+/** A check may take the time that the run has left; an answer that has not passed its guardrails by then is withheld. */
 function waitForCheck(state: CollectingState, now: number): Action {
   const wait = waitUntil(state.metLimit?.policy === 'ask' ? Infinity : getDeadline(state), now)
   if (wait) return wait

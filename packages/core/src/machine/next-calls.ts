@@ -158,7 +158,7 @@ function giveUpRetries(state: ExecutingState): readonly Fact[] {
   return listCallsWithStatus(state, 'to_retry').flatMap((call) => giveUpRetry(state, call, why) ?? [])
 }
 
-/** The result of a call that waits for another attempt and gets none: that of its last one, with the reason. */
+/** The result of a call that will get no further attempt: that of its last one, with the reason. */
 function giveUpRetry(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
   const { failed } = call.tries ?? {}
   if (failed === undefined || call.status !== 'to_retry') return undefined
@@ -166,7 +166,7 @@ function giveUpRetry(state: ExecutingState, call: Call, why: string): FactOf<'to
   return { ...toResultFact(state, call, failed.outcome), content }
 }
 
-/** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
+/** When the run's time is up, running calls are asked to stop, within the grace time. */
 function nextAtDeadline(state: ExecutingState, now: number): Action | undefined {
   if (state.reply.finalizing) return undefined
   const { metLimit } = state
@@ -298,7 +298,7 @@ export function startOrRefuse(
 function nextOnceSettled(state: ExecutingState, now: number): Action | undefined {
   const { turn, calls, metLimit } = state
   if (isResultsCheckDue(state)) {
-    // Guardrails have the time that the run has; results that none has passed by then are withheld.
+    // Guardrails may take the time that the run has left; results that have not passed by then are withheld.
     const deadline = metLimit?.policy === 'ask' ? Infinity : getDeadline(state)
     return waitUntil(deadline, now) ?? { kind: 'settle_calls', facts: withholdResults(state) }
   }
@@ -318,7 +318,7 @@ function waitOrSuspend(state: ExecutingState, now: number): Action {
 
 /**
  * When the next call is tried or polled again; `Infinity` if none waits for that, or a limit is asked about first. A call
- * whose time has come waits for another call to end, and no time helps it.
+ * whose time has come waits for another call to end, not for a time.
  */
 function nextRetry(state: ExecutingState, now: number): number {
   if (holdsStarts(state)) return Infinity

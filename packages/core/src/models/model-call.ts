@@ -37,8 +37,8 @@ export interface ModelCallOwner {
 }
 
 /**
- * Calls the model and posts what it reports. Whatever the adapter does, exactly one of `model_finished` and
- * `model_failed` is posted, last; unless the call is given up first by what this answers, which closes the connection.
+ * Calls the model and posts its signals. Whatever the adapter does, exactly one of `model_finished` and `model_failed` is
+ * posted, last, unless `stop` is called first, which closes the connection.
  */
 export function startModelCall(
   call: ModelCall,
@@ -145,7 +145,7 @@ class ModelAttempt implements Observer<ModelSignal> {
     this.#reports.unsubscribe()
   }
 
-  /** Gives the call up where it reports nothing from here on for too long. */
+  /** Gives the call up if it reports nothing for too long from here on. */
   #watch(): void {
     const idleMs = this.#idleMs
     if (idleMs === undefined) return

@@ -114,8 +114,8 @@ export interface OutputStageOptions {
 export class UnfitReply extends Error {}
 
 /**
- * Shows the text of one reply through the transforms of its agent, part by part, and says beside it what the model wrote. A
- * transform that throws, or answers no text, throws a `ConfigurationError` here: nothing is shown past it.
+ * Passes the text of one reply through the transforms of its agent, part by part, and reports the original text with it. If
+ * a transform throws, or does not return a text, this throws a `ConfigurationError`, and no more is shown.
  */
 export class OutputStage {
   readonly #options: OutputStageOptions
@@ -125,7 +125,7 @@ export class OutputStage {
     this.#options = options
   }
 
-  /** Returns what is reported in place of an adapter's report. */
+  /** Returns the signal that replaces an adapter's. */
   take(signal: ModelSignal): readonly StreamedSignal[] {
     switch (signal.type) {
       case 'model_text':

@@ -139,9 +139,9 @@ export async function reportChildEnd(child: RunState, parts: RuntimeParts, conte
 }
 
 /**
- * How long a cancelled child run has to record its end after the grace time, in milliseconds. A child's own grace time is
- * shorter than its parent's, so its tools are given up by then. With a slow store, the last records of it and of the runs
- * below it may still be on their way, and the usage in them has to count.
+ * How long a cancelled child run has to record its end after the grace time, in milliseconds. A child's grace time is
+ * shorter than its parent's, so its tools have been given up by then. With a slow store, its last records and those of the
+ * runs below it may still be on their way, and their usage has to count.
  */
 const RECORD_MS = 10_000
 

@@ -89,7 +89,7 @@ export class DriveSession {
     try {
       return await this.#loop.start(await run.prepare(), run)
     } catch (error) {
-      // The same loop begins again: it knows whether it was drained meanwhile.
+      // The same loop begins again: it knows whether it has been drained.
       if (!isPlaceTaken(error) || (await this.#run.ledger.head(this.#run.runId))) throw error
       if (run.waits) return await this.start(run)
       await run.prepare()
@@ -103,8 +103,8 @@ export class DriveSession {
   }
 
   /**
-   * Takes the run over; with `withChildren`, its child runs, too. As long as another process drives it, follows it there: what
-   * that one has under way is not to be done twice.
+   * Takes the run over; with `withChildren`, its child runs, too. As long as another process drives it, follows it there, so
+   * that its work in flight is not repeated.
    */
   async resume(withChildren: boolean): Promise<RunState> {
     for (;;) {

@@ -10,7 +10,7 @@ import type { RuntimeParts } from './runtime-parts.ts'
 /** Recorded in place of the content. */
 const removal = { by: 'the recording policy of the run', reason: "content: 'digests'" } as const
 
-/** Refuses a run of which only digests are to stay, if its ledger cannot remove content. */
+/** Refuses a run that is to keep only digests, if its ledger cannot remove content. */
 export function requireRemovable(
   agent: Agent<unknown>,
   recording: RecordingPolicy | undefined,

@@ -222,7 +222,7 @@ export interface RecordedResult {
   readonly shown?: readonly ResultPart[]
 }
 
-/** A call, as far as a recorded result has to fit it. */
+/** The part of a call that a recorded result must match. */
 export interface AskedCall {
   readonly toolCallId: ToolCallId
   readonly name: string
@@ -230,8 +230,8 @@ export interface AskedCall {
 }
 
 /**
- * The facts that end the calls of a fork that were about to run or under way where it begins, and of which the other
- * run's record says how they ended: nothing is started again, and nothing is in doubt.
+ * The facts that end the calls that were about to run, or under way, where a fork begins, if the other run's record has
+ * their ending: nothing is started again, and nothing is in doubt.
  */
 async function readResultsUnderWay(ledger: Ledger, { state, source }: Forked): Promise<readonly Fact[]> {
   if (state.phase !== 'executing' || source.phase !== 'executing') return []

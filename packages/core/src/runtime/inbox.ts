@@ -148,7 +148,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     this.#refuseMalformed(key, { path: 'child', what })
   }
 
-  /** Any process can put anything into an inbox: what is not a command is taken out, and stops no run. */
+  /** Any process can put anything into an inbox: anything but a command is removed, and does not stop the run. */
   #refuseMalformed(key: string, fault: Fault): void {
     const message = `The command ${key} for run ${this.#run.runId} is wrong: ${formatFault(fault)}. No process can carry it out; send it again with the run's handle.`
     this.#refuse(key, { code: 'malformed', message })
@@ -179,9 +179,9 @@ interface Approver {
 }
 
 /**
- * Says why the input that an approver gives in place of the model's would not run; `undefined` if it would, or
- * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
- * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
+ * Returns why an approver's changed input would not run; `undefined` if it would, or if there is no such call. Where this
+ * process knows the tool, the input goes the way of the model's: the tool's own check, the guardrails on tool input and the
+ * agent's policy. Elsewhere the schema on record says so.
  */
 async function findChangedInputFault(
   command: OutsideCommand,

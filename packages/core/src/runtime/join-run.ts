@@ -58,8 +58,8 @@ interface Joining extends JoiningInput {
 
 /**
  * Gives input to the run of a session that is under way, and answers it once that run has shown the input or is suspended
- * with it; `undefined` if none is under way, or where it ended without showing it: then the input is the next run's.
- * Input of an id that is on record is not sent again. Rejects with a `LedgerConflictError` if the run was interrupted.
+ * with it; `undefined` if none is under way, or if it ended without showing it: then the input is the next run's. Input of
+ * an id that is on record is not sent again. Rejects with a `LedgerConflictError` if the run was interrupted.
  */
 export async function joinRun(
   runs: RunRegistry,

@@ -48,7 +48,7 @@ export const leaseMs = 12_000
 /** An append renews the lease once so much of it is over; others cost nothing for it. */
 const renewedByAppendMs = leaseMs / 4
 
-/** A run of which nothing is appended has its lease renewed once so much of it is over, by a transaction of its own. */
+/** Milliseconds without an append after which a lease is renewed in a separate transaction. */
 const silentMs = leaseMs / 3
 
 /** How often silent runs are looked for: so a lease is renewed at half of it at the latest. */
@@ -122,7 +122,7 @@ export class HeldLeases {
     }
   }
 
-  /** How long another process has a run, at most, unless it renews its lease, in milliseconds; 0 where none drives it. */
+  /** The most milliseconds that another process holds a run unless it renews its lease; 0 if none drives it. */
   async elsewhereMs(runId: RunId): Promise<number> {
     const lease = await this.#ledger.lease(runId)
     const isElsewhere = lease && lease.holder !== this.holder && !this.#hasEnded(lease.holder)

@@ -1,7 +1,7 @@
 import type { Command } from '../events/commands.ts'
 import type { Signal } from '../events/signals.ts'
 
-/** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
+/** A message that has arrived; `key` is its name in the ledger's inbox, if it came from there. */
 export interface Mail {
   readonly message: Command | Signal
   readonly key?: string
@@ -52,13 +52,13 @@ export class Mailbox {
     this.wake()
   }
 
-  /** Puts back what was taken, in front of what has arrived since: all of it is one batch, and is decided together. */
+  /** Puts the taken messages back, before later arrivals: all of them are one batch, and are decided together. */
   putBack(mail: readonly Mail[]): void {
     this.#waiting = [...mail, ...this.#waiting]
     this.#isPutBack = true
   }
 
-  /** Returns one batch. `arrival` then waits for what comes later, unless more is there. */
+  /** Returns one batch. `arrival` then waits for later messages, unless there are more already. */
   takeBatch(): readonly Mail[] {
     if (this.empty && this.#fault) throw this.#fault.error
     const batch = this.#waiting

@@ -96,8 +96,8 @@ export class RunContext implements ModelCallOwner {
   }
 
   /**
-   * Has a run that is taken up driven with the context that was given, or with one that is made of the record, each time again:
-   * by what was given in its place, or by the runtime, where the run was started with one.
+   * Gives a resumed run its context: the one that was passed, or one made from the record at each resume, by the function
+   * that was passed instead or by that of the runtime, if the run was started with a context.
    */
   async restoreContext(state: RunState): Promise<void> {
     const { contextOf } = this.parts

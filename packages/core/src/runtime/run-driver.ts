@@ -161,7 +161,7 @@ export class RunDriver implements ErrorListener {
   #beginsHere = false
   /** With what this process began it under an idempotency key. */
   #order: KeyedOrder | undefined
-  /** Resolves when the run is there, where it may be there already. */
+  /** Resolves when the run exists; it may exist already. */
   #found: Promise<unknown> | undefined
   #session: DriveSession | undefined
   #stopped: Promise<RunResult> | undefined
@@ -268,7 +268,7 @@ export class RunDriver implements ErrorListener {
     return known && known.seq >= state.seq && !awaitsChild(state) ? known : await this.#readResult(state)
   }
 
-  /** Another process may have continued the run since it stopped here: then the result is of its last event. */
+  /** Another process may have continued the run since it stopped here: then the result is that of its last event. */
   async #stoppedElsewhere(refreshed: Promise<RunState>, stopped: Promise<RunResult>): Promise<RunResult> {
     const state = await refreshed
     const result = await (this.#stopped ?? stopped)
@@ -290,7 +290,7 @@ export class RunDriver implements ErrorListener {
   }
 
   /**
-   * For a run that this process holds already: what checks that it was begun with this order, which rejects otherwise.
+   * Returns, for a run that this process holds already, a promise that rejects unless the run was begun with this order.
    * Throws a `ConfigurationError` if this process began it with another; `undefined` if it is not held.
    */
   joined(order: KeyedOrder): Promise<void> | undefined {

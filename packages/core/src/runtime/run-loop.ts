@@ -60,7 +60,9 @@ class Pace {
   }
 }
 
-/** How many calls run where none of the others waits for anything: nothing follows from an ending but its record. */
+/**
+ * Returns the number of running calls if no other call waits, else 0: then nothing follows from an ending except its record.
+ */
 function countRunningAlone(state: RunState): number {
   if (state.phase !== 'executing') return 0
   const { started, settled } = summarizeCalls(state.calls).counts

@@ -77,7 +77,7 @@ export class RunRegistry {
     this.parts = { ...parts, runs: this }
   }
 
-  /** The driver of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
+  /** Returns the driver of a run, or creates one, in which `own` replaces the agent of its name. */
   ensureDriver(runId: RunId, own?: Agent<unknown>): RunDriver {
     const there = this.#drivers.get(runId)?.deref()
     if (there) return there

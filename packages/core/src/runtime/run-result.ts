@@ -28,7 +28,7 @@ export async function loadState(ledger: Ledger, runId: RunId, toSeq?: number): P
   return state
 }
 
-/** Returns the first event of a run, which says what it is and where it came from; `undefined` for a run that the ledger lacks. */
+/** Returns the first event of a run, which has its agent, options and origin; `undefined` if the ledger has no such run. */
 export async function readStart(
   ledger: Pick<Ledger, 'read'>,
   runId: RunId,
@@ -192,7 +192,7 @@ export async function readResult<Output>(
 /** The most events between the failure of a model and the end of its run. */
 const EVENTS_AT_END = 64
 
-/** Adds how the model failed, where that ended the run. */
+/** Adds how the model failed, if that ended the run. */
 async function withFailure<Result extends StoppedRun>(
   result: Result,
   state: RunState,

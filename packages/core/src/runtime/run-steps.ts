@@ -30,7 +30,7 @@ export interface RunStep {
   /** When it began and when its last event was recorded, in milliseconds since 1970 UTC. */
   readonly startedAt: number
   readonly endedAt: number
-  /** How its last attempt failed, where it has no reply. */
+  /** How its last attempt failed, if it has no reply. */
   readonly failure?: ModelFailure
   /** The agent that took the conversation over at its end. */
   readonly handedTo?: string

@@ -222,7 +222,7 @@ export function createRun<Output>(
   return run
 }
 
-/** A pending approval, or as much of one as names the question: which start of which call, with which input. */
+/** A pending approval, or the part of one that identifies the question: which start of which call, with which input. */
 export type ShownApproval = Pick<PendingApproval, 'toolCallId' | 'attempt' | 'inputDigest'>
 
 /** Names the question that a decision answers. */

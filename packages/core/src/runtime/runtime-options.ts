@@ -81,7 +81,7 @@ export interface RuntimeOptions extends RuntimeRules {
    * (the default), or `refuse`.
    */
   readonly onDrift?: 'continue' | 'refuse' | undefined
-  /** Time, timers, randomness, and the report of stray errors; each defaults to the one of the host. */
+  /** Time, timers, randomness, and the report of stray errors; each defaults to that of the host. */
   readonly host?: { readonly [Part in keyof Host]?: Host[Part] | undefined } | undefined
 }
 
@@ -509,7 +509,7 @@ export const sessionRunOptions: OptionCheck = fields<InContext<SessionRunOptions
   runNames,
 )
 
-/** Refuses options of which no run could be started. */
+/** Refuses options that no run could be started with. */
 export function requireRunOptions(options: RunOptions): void {
   requireOptions('run', runOptions, options)
   const { sessionId, from: past, previousResponseId, conversationId } = options

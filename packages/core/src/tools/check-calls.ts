@@ -89,8 +89,8 @@ export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
 export type Repaired = Judged & { readonly repairs?: readonly string[] }
 
 /**
- * The check of a call whose tool repairs inputs: where the input does not fit, the tool may repair it once, and what it made
- * of it is checked in its place. Where that does not fit either, the call ends with the first refusal.
+ * The check of a call whose tool repairs inputs: if the input does not fit, the tool may repair it once, and the repaired
+ * input is checked instead. If that does not fit either, the call ends with the first refusal.
  */
 function checkWithRepair(
   asked: Call,
@@ -127,7 +127,7 @@ export function isUnfit(verdict: CallVerdict): boolean {
   return verdict.kind === 'refuse' && verdict.outcome === 'invalid_input'
 }
 
-/** Returns an input that a tool has repaired; `undefined` if it cannot, or where the repair cannot be kept. */
+/** Returns an input that a tool has repaired; `undefined` if it cannot, or if the repair cannot be kept. */
 export function askRepair(tool: Tool<never>, createUnfitFault: UnfitInput): RepairedInput | undefined {
   const { toolCallId, input, malformed } = createUnfitFault
   try {

@@ -126,8 +126,8 @@ const reportable: ReadonlySet<Outcome> = new Set([
 ])
 
 /**
- * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
- * unless it is abandoned first, after which nothing that it does counts.
+ * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is
+ * posted, last; unless it is abandoned first; afterwards its signals are ignored.
  */
 export function startTool(start: ToolStart, post: Post): RunningTool {
   return new ToolAttempt(start, post)

@@ -98,7 +98,7 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
 
 /**
  * Tools that may change while a run is under way, such as those of MCP servers. `tools` is read before each turn: what the
- * turn offers is recorded with its model call, and a call of a tool that is gone by then is `unknown_tool`.
+ * turn offers is recorded with its model call, and a call of a tool that has been removed since is `unknown_tool`.
  */
 export interface ToolSource<in Context = AnyContext> {
   /** The current tools. A tool with the name of another tool of the agent is left out. */

@@ -14,7 +14,7 @@ export type TextDigest = (text: string) => string
 
 let hostDigest: TextDigest | undefined
 
-/** Computes digests with a function of the host from here on, or with the one of this file. Both have to answer the same. */
+/** Computes digests with a function of the host from here on, or with the one of this file. Both must return the same. */
 export function useHostDigest(digest: TextDigest | undefined): void {
   hostDigest = digest
 }

@@ -113,7 +113,7 @@ export function isPlain(value: unknown): value is { readonly [name: string]: unk
   )
 }
 
-/** A value of which `fits` is true; `expected` says in words what that is. `showsText`: see `createUnfitFault`. */
+/** A value for which `fits` is true; `expected` says in words which that are. `showsText`: see `createUnfitFault`. */
 export function valueThat<T>(
   expected: string,
   fits: (value: unknown) => boolean,

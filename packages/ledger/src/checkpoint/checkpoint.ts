@@ -79,7 +79,7 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
   return { ...header, added: heads.length, note }
 }
 
-/** The rows of a ledger, of which only the chain can be signed. */
+/** Returns the database of a ledger, whose chain can be signed. */
 function requireRows(ledger: Ledger): StoreDatabase {
   const database = getDatabase(ledger)
   if (database) return database

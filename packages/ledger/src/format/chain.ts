@@ -119,7 +119,7 @@ export interface Removal extends RemovalCause {
   readonly digest: Digest
 }
 
-/** A removal of an event's content, of which `body` stays; or of a whole run, which ended with `headHash`. */
+/** A removal of an event's content, which leaves `body`; or of a whole run, which ended with `headHash`. */
 export type RemovalRequest = Omit<Removal, 'digest'> &
   ({ readonly body: string } | { readonly headHash: Digest })
 

@@ -212,7 +212,7 @@ export function decodeRow(row: ReadableRow): RuntimeEvent {
   }
 }
 
-/** The message of a `SyntaxError` quotes what it could not parse, and no error says what an event says. */
+/** The message of a `SyntaxError` quotes the text that it could not parse, and errors must not contain content of events. */
 function describeDecodingError(error: unknown): string {
   if (error instanceof SyntaxError) return 'its body is not JSON'
   return error instanceof Error ? error.message : 'its body cannot be opened'

@@ -97,7 +97,9 @@ function extendDigest(before: string, message: string): string {
 /** How many histories stay in memory: the next run of a session begins with most of the messages of the last one. */
 const maxKnown = 64
 
-/** Restores what runs begin with, and keeps what it restored last. A history is named by its content, so none gets stale. */
+/**
+ * Restores the histories that runs begin with, and caches the latest. A history is named by its content, so none gets stale.
+ */
 export class HistoryReader {
   readonly #known = new Map<string, readonly Message[]>()
 

@@ -133,7 +133,7 @@ function redactFailure(failure: ModelFailure): ModelFailure {
   return { ...failure, message: redactText(failure.message) }
 }
 
-/** A tool of which only the name is left. */
+/** A tool with nothing but its name left. */
 function redactTool({ name }: ToolDefinition): ToolDefinition {
   return { name, description: removedText, inputSchema: { type: 'object' } }
 }

@@ -58,7 +58,9 @@ export class GroupCommit<Item extends Queued, Result> {
   #waiting: Waiting<Item, Result>[] = []
   #busyLanes = 0
 
-  /** `commit` answers for each append of a group in its order; where it rejects for several, it is asked one by one. */
+  /**
+   * `commit` returns a result for each append of a group, in order; if it rejects for several, it is called for each alone.
+   */
   constructor(lanes: number, commit: (group: readonly Item[]) => Promise<readonly Result[]>) {
     this.#lanes = lanes
     this.#commit = commit

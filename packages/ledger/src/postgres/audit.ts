@@ -3,7 +3,7 @@ import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './options.ts'
 import { functions, indexes, inSchema, tables, triggers } from './schema.ts'
 
-/** One column, index, reference, trigger or function of a schema, as the catalogue of the database tells it. */
+/** One column, index, reference, trigger or function of a schema, as the catalogue of the database has it. */
 interface SchemaObject {
   readonly name: string
   readonly definition: string
@@ -110,7 +110,7 @@ function listColumns(table: string, columns: string): readonly (readonly [string
   })
 }
 
-/** A definition as Postgres tells it and as we write it: without brackets, casts and blanks, which Postgres sets in its way. */
+/** Normalises a definition, so that ours and that of Postgres compare: without brackets, casts and blanks. */
 function normalize(definition: string): string {
   return definition
     .toLowerCase()

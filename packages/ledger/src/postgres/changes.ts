@@ -163,7 +163,10 @@ export class ChangeFeed {
   }
 }
 
-/** Where processes tell each other what they wrote. Postgres cuts long names short, so the schema is in it as a digest. */
+/**
+ * The channel on which processes tell each other what they wrote. Postgres truncates long names, so the schema is in it as a
+ * digest.
+ */
 export function nameChannel(schema: string): string {
   return `tallystick_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`
 }
@@ -173,7 +176,7 @@ const maxPayloadBytes = 7_900
 
 /** A message from one ledger to the others. */
 interface Word {
-  /** Who tells it: one ledger of one process. */
+  /** The sender: one ledger of one process. */
   readonly from: string
   /** The runs that changed; none if they are too many to name. */
   readonly runIds: readonly RunId[]

@@ -15,7 +15,7 @@ function findCode(error: unknown): string | undefined {
   return error instanceof AggregateError ? findCode(error.errors[0]) : undefined
 }
 
-/** The name of the constraint or index that refused, where one did. */
+/** The name of the constraint or index that refused, if one did. */
 export function findConstraint(error: unknown): string | undefined {
   if (findCode(error) !== '23505' || !(error instanceof Error)) return undefined
   return 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : undefined
@@ -171,7 +171,7 @@ export async function loadPg(): Promise<Pg> {
   }
 }
 
-/** A bundle holds this module where not even its own package has a name: there only loading tells whether another is missing. */
+/** In a bundle not even the own package resolves by name: there only loading shows whether another is missing. */
 function resolvesPackages(): boolean {
   try {
     import.meta.resolve('@tallystick/ledger/package.json')

@@ -155,7 +155,7 @@ export interface OpenTransaction {
   /** Its server process, as `pg_terminate_backend` takes it; absent if it was prepared and waits for its second phase. */
   readonly pid?: number
   readonly database: string
-  /** As its client calls itself; the name of the transaction where it was prepared. */
+  /** The name that its client gave itself; that of the transaction if it was prepared. */
   readonly applicationName: string
   /**
    * Such as `idle in transaction`, when its client runs no statement, or `prepared`. Absent, like `ageMs`, if the

@@ -7,8 +7,8 @@ import { PostgresStore } from './postgres-store.ts'
 /** A ledger in Postgres, with its own questions beyond the port. */
 export interface PostgresLedger extends OpenLedger {
   /**
-   * How far tails over all runs lag. Worth an alarm: one forgotten transaction, in any database of the server,
-   * keeps them where they are as long as it is open. Nothing else waits for it.
+   * How far tails over all runs lag. Worth an alarm: one forgotten transaction, in any database of the server, holds them
+   * back as long as it is open. Nothing else waits for it.
    */
   horizon(): Promise<TailHorizon>
 }

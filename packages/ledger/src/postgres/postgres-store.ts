@@ -33,8 +33,8 @@ interface Opened {
 }
 
 /**
- * A schema as a store: it is opened at the first use, and where that fails the next use tries again. Refuses what must not
- * be, and speaks of failures in our words.
+ * A schema as a store. It is opened at the first use; if that fails, the next use tries again. Refuses calls that must not
+ * happen, and reports failures as our errors.
  */
 export class PostgresStore implements Store {
   readonly database: StoreDatabase

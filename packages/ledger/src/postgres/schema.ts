@@ -309,7 +309,7 @@ async function makeWithin(client: ClientBase, place: DatabasePlace): Promise<voi
   await client.query('commit')
 }
 
-/** A statement with the name of the schema, which is quoted already, in place of `@`. */
+/** Replaces `@` in a statement by the quoted name of the schema. */
 export function inSchema(statement: string, quotedSchema: string): string {
   const literal = quotedSchema.replaceAll("'", "''")
   return statement.replaceAll("'@.", () => `'${literal}.`).replaceAll('@.', () => `${quotedSchema}.`)

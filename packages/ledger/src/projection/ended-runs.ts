@@ -50,7 +50,7 @@ const knownVersions = Object.entries(eventTraits)
   .flatMap(([type, { v }]) => Array.from({ length: v }, (_, index) => `'${type} ${index + 1}'`))
   .join(', ')
 
-/** Finds those of the runs that have ended, and of which every event is there and known, with their last `seq`. */
+/** Finds the runs that have ended and whose events are all present and known, with their last `seq`. */
 async function findWholeRuns(
   database: StoreDatabase,
   runIds: readonly RunId[],
@@ -176,8 +176,8 @@ type Input = EventOf<'input_received'>
 const searchesAtOnce = 64
 
 /**
- * Returns the event with the first input of each of some runs. Leaves out runs without one, and runs of which it cannot
- * be read.
+ * Returns the event with the first input of each run. Leaves out runs without one, and runs whose first input cannot be
+ * read.
  */
 export async function firstInputs(
   ledger: Ledger,

@@ -196,8 +196,8 @@ export class ProjectionTables {
   }
 
   /**
-   * Writes rows, unless content was removed, or rows were dropped, since `state` was read: then the rows may hold what has
-   * to go, and the answer is `false`. A row of a later event of the run stays.
+   * Writes rows, unless content was removed, or rows were dropped, since `state` was read: then the rows may hold removed
+   * content, and it returns `false`. A row of a later event of the run stays.
    */
   write(rows: readonly StoredRunRow[], revision: number): Promise<boolean> {
     return this.database.change(function* (queries) {
@@ -546,7 +546,7 @@ export class ProjectedRuns {
     return record && toProjectedRun(pos, record)
   }
 
-  /** A row that is not as it was written tells nothing; its run does. */
+  /** A row that was changed is ignored; its run has the facts. */
   async #readRow(row: StoredRunRow): Promise<ProjectedRun | undefined> {
     const stored = parseRunRow(row)
     if (stored || !isRunId(row.run_id)) return stored
@@ -599,7 +599,7 @@ export async function bringUpToDate(
   })
 }
 
-/** Projects every run of a ledger in memory: if its store keeps no summaries, or none that are of use. */
+/** Projects every run of a ledger in memory, if its store keeps no usable summaries. */
 export async function projectEveryRun(
   ledger: Ledger,
   { onProgress = () => {} }: ProjectionOptions,

@@ -183,7 +183,7 @@ function settle(run: AccumulatedRun, isFinal: (call: OpenCall) => boolean): Accu
   return { ...run, open, settled: final.map(toLine).reduce(addLine, run.settled) }
 }
 
-/** Accumulates what a run's events say, in order. What its child runs took is theirs. */
+/** Accumulates the events of a run, in order. Its child runs are not counted. */
 export class RunAccumulator {
   run: AccumulatedRun
 
@@ -208,7 +208,7 @@ export function toCostNano(costUsd: number | undefined): number {
   return Math.round((costUsd ?? 0) * usdNano)
 }
 
-/** US dollars of what had a price among `count` things; `undefined` if none had. */
+/** US dollars of the priced ones among `count`; `undefined` if none had a price. */
 export function toCostUsd(costNano: number, unpriced: number, count: number): number | undefined {
   return unpriced < count ? costNano / usdNano : undefined
 }

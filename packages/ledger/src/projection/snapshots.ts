@@ -17,7 +17,7 @@ export interface StoredSnapshot {
   readonly seal: string
 }
 
-/** A history of which the first messages are those that the run began with: they are kept once, with its events. */
+/** A history that begins with the messages that the run began with: they are kept once, with its events. */
 interface BegunHistory {
   readonly carried: number
   readonly messages: readonly Message[]
@@ -70,7 +70,7 @@ export const snapshotVersion: string = `fold ${foldVersion}`
 /** A state that takes more is not kept: most of it is large contents, which would be stored once more. */
 const maxStateCharacters = 4 * 1024 * 1024
 
-/** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
+/** The snapshots of one run, for one fold. If they fail, the fold ignores them. */
 export class Snapshots {
   readonly #database: StoreDatabase
   readonly #ledger: Ledger
@@ -98,7 +98,7 @@ export class Snapshots {
     })
   }
 
-  /** Writes a snapshot, in place of an earlier one, unless content was removed since `begin`. */
+  /** Writes a snapshot, which replaces an earlier one, unless content was removed since `begin`. */
   async keep(state: RunState): Promise<void> {
     const forgotten = this.#forgotten
     // A snapshot would outlive the key that content about a subject is sealed with.
@@ -204,7 +204,7 @@ export async function listSnapshotPlaces(database: StoreDatabase, runId: RunId):
   return rows.map(({ seq }) => seq)
 }
 
-/** The start of a run says what it began with right after `run_started`, where it does. */
+/** The history that a run began with is recorded right after `run_started`, if it had one. */
 async function readCarried(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
   for await (const event of ledger.read(runId, { toSeq: 2 })) {
     if (event.type === 'history_carried') return event.messages

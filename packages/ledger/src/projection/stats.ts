@@ -54,7 +54,7 @@ export async function readStats(runs: ProjectedRuns, query: StatsQuery): Promise
   }
 }
 
-/** Lists the newest runs of a status of which a person may have to do something about. */
+/** Lists the newest runs of a status that may need a person. */
 async function listNewest(
   runs: ProjectedRuns,
   status: RunStatus,
@@ -179,7 +179,7 @@ export interface LedgerStats {
   readonly counts: Readonly<Record<RunStatus, number>>
   /** Runs that only a command continues, the newest first; for child runs, their root. */
   readonly suspended: readonly RunSummary[]
-  /** Runs of which something is in flight, or was when their process ended; the newest first. */
+  /** Runs with work in flight, or with work that was in flight when their process ended; the newest first. */
   readonly unfinished: readonly RunSummary[]
   /** Runs that have ended since then without success; the newest first. */
   readonly failed: readonly RunSummary[]

@@ -20,7 +20,7 @@ export interface LogSyncOptions {
 }
 
 /**
- * Bounds how long lazy commits stay unsynced while no barrier follows, as while a tool runs that needs none: they may hold a
+ * Bounds how long lazy commits stay unsynced while no barrier follows, as during a tool that needs none: they may hold a
  * reply that was paid for. Syncs the log beside the work of the process, through a descriptor of its own. To close that
  * drops no lock, since SQLite holds its locks on the database and on `-shm`, never on the log.
  *
@@ -270,7 +270,7 @@ export class OpenFiles {
     throw this.#gone(`${this.#path}-wal`)
   }
 
-  /** `false` if the log at its path is that of another ledger, which began there after the file was moved. */
+  /** `false` if the log at its path belongs to another ledger, created there after the file was moved. */
   get hasOwnLog(): boolean {
     const log = statIfThere(`${this.#path}-wal`)
     return log === undefined || isSameFile(log, this.#log ?? this.#logIfInPlace(log))

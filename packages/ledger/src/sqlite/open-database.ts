@@ -227,8 +227,8 @@ export type Found =
   | { readonly kind: 'ledger'; readonly version: number }
 
 /**
- * Reads the file at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
- * not there, a file that is not a database, a database of something else. Throws `LedgerUnavailableError`.
+ * Reads the file at the path without changing it, and refuses what cannot be a ledger: a folder, a path in a folder that
+ * does not exist, a file that is not a database, a database of another application. Throws `LedgerUnavailableError`.
  */
 function inspectFile(path: string): Found {
   const stats = statSync(path, { throwIfNoEntry: false })
@@ -276,9 +276,9 @@ function requireFolder(path: string): Found {
 }
 
 /**
- * Reads what the file says about itself through SQLite, since opening it in any other way would drop the locks of
- * this process. A connection that may write takes away the files it puts beside a database in WAL mode; where such
- * files exist already, only one that cannot write is sure to leave them as they are.
+ * Reads what the file says about itself through SQLite, since opening it in any other way would drop the locks of this
+ * process. A connection that may write removes the files beside a database in WAL mode; if such files exist already, only a
+ * connection that cannot write is sure to leave them alone.
  */
 function identify(path: string): Found {
   let database: Database | undefined
@@ -347,8 +347,8 @@ function isMissing(error: unknown): boolean {
 const nativeInterfaceMin = 10
 
 /**
- * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names
- * no version of Node-API is left to answer for itself.
+ * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names no
+ * version of Node-API is not checked.
  */
 export function requireNativeInterface(
   subject: string,

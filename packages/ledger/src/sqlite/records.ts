@@ -26,7 +26,7 @@ export class SqliteRecords {
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #blanked: () => void
 
-  /** `blanked` is called when content was written over, of which the log keeps copies. */
+  /** `blanked` is called when content was overwritten; the log still has copies of it. */
   constructor(database: Database, blanked: () => void) {
     this.#statements = prepareStatements(database)
     this.#blanked = blanked

@@ -309,7 +309,7 @@ function nameValues(values: readonly unknown[]): Named {
   return Object.fromEntries(values.map((value, index) => [index + 1, value]))
 }
 
-/** The rows of a batch: the query ends where it is full. */
+/** The rows of a batch: the query ends when it is full. */
 function takeBatch<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
   const batch: Row[] = []
   let bytes = 0
@@ -321,7 +321,7 @@ function takeBatch<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
   return batch
 }
 
-/** Does what may fail as soon as another process writes: what follows from events is worth no wait. */
+/** Runs work that may fail as soon as another process writes: derived data is not worth a wait. */
 function doWithoutWaiting<T>(database: Database, work: () => T): T {
   const waited = database.pragma('busy_timeout', { simple: true }) as number
   database.pragma('busy_timeout = 0')

@@ -100,7 +100,7 @@ export interface StoreDatabase {
   ) => Promise<readonly Row[]>
   /** Changes rows, all of it or nothing, in a transaction that keeps no writer waiting and syncs nothing. */
   readonly change: <T>(steps: (queries: Queries) => Steps<T>) => Promise<T>
-  /** A statement that is prepared once: `@.` stands before the names of tables, and `$1`, `$2` … for values. */
+  /** A statement that is prepared once: `@.` precedes names of tables; `$1`, `$2` … are values. */
   readonly ask: <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
   /** The same for the first rows of events, as many as a batch holds; `order` names columns of `event`. */
   readonly askBatch: <Row extends EventRow>(

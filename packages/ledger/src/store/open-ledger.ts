@@ -43,7 +43,7 @@ export const deltaDelay: OptionCheck = option.valueThat(
   (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maxDelayMs,
 )
 
-/** Makes a ledger of a store: checks what it is given, encodes events, and checks and decodes what it reads. */
+/** Makes a ledger from a store: checks arguments, encodes events, and checks and decodes what it reads. */
 export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: LedgerSettings): OpenLedger {
   const { database } = store
   const rows = new RowReader(database, keyring)
@@ -101,7 +101,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     },
     renew: (runIds, claim) => store.renew(runIds, claim),
     release: (runId, holder) => store.release(runId, holder),
-    // Sealed content goes with its key, of which the store knows nothing.
+    // Sealed content is gone with its key, which the store does not see.
     async isWhole(runId) {
       requireTextId('ledger.isWhole', runId)
       return keyring ? undefined : !(await hasLost(database, runId))

@@ -22,9 +22,8 @@ type ReadRange = Parameters<Ledger['read']>[1]
 const inBatches: unique symbol = Symbol('tallystick.ledger.in-batches')
 
 /**
- * Events of a run, up to where it ends when the first is asked for. Each is checked against the chain before it is handed
- * out: `LedgerDamagedError` at the first that has changed, or that is missing. Nothing is handed out once the ledger was
- * closed.
+ * Events of a run, up to the last one when the first is requested. Each is checked against the chain before it is returned:
+ * `LedgerDamagedError` at the first that was changed or is missing. Nothing is returned once the ledger was closed.
  */
 export function readEvents(
   database: StoreDatabase,

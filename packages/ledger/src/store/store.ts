@@ -15,7 +15,7 @@ import type { Durability, InboxRow, StoreDatabase } from './database.ts'
 import type { RowReader } from './read-events.ts'
 import type { BegunTail, TailStart } from './tail-events.ts'
 
-/** An append of which everything was checked that can be checked without the store. */
+/** An append that has passed every check that needs no store. */
 export interface AppendRequest {
   readonly runId: RunId
   readonly expected: ExpectedHead
@@ -42,7 +42,7 @@ export interface Store extends Pick<RunLeases, 'renew' | 'release'> {
   put(runId: RunId, entry: InboxRow): Promise<boolean>
   /**
    * Removes what is asked for, all of it or nothing, durably, and the projections, snapshots and taken commands of the runs.
-   * Skips what is gone already. Returns how many events lost their content.
+   * Skips content that is removed already. Returns how many events lost their content.
    */
   remove(requests: readonly RemovalRequest[]): Promise<number>
   /** Finds the event that a cursor names, and settles how far the tail goes. */

@@ -29,7 +29,7 @@ export interface TailStart extends TailPlace {
   readonly runId: string
 }
 
-/** A tail at its beginning: where it begins is known, and where it ends. */
+/** A tail at its beginning: its start and its end are known. */
 export interface BegunTail {
   /** The event at the place of the cursor; absent without one. */
   readonly atCursor?: { readonly runId: string; readonly hash: string } | undefined

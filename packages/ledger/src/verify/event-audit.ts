@@ -102,9 +102,8 @@ interface Started {
 }
 
 /**
- * Law 9 between runs: the limits of each child run are within what its parent granted it, and its parent counts no less
- * than the child's own events say. Child runs that are not there any more, or that are damaged, are left out: their own
- * verdicts say so.
+ * Law 9 between runs: the limits of each child run are within what its parent granted it, and its parent counts no less than
+ * the child's own events say. Child runs that are missing or damaged are left out: their own verdicts say so.
  */
 export class FamilyAudit {
   readonly #children = new Map<string, Started>()

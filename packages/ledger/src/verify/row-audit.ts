@@ -101,7 +101,7 @@ function findEventFault(row: AuditedRow & ReadableRow, audit: Audit): Fault | un
   }
 }
 
-/** Compares what was projected up to here. A state that cannot be projected, as of forged events, is a fault as well. */
+/** Compares the projections up to here. A state that cannot be projected, as from forged events, is also a fault. */
 async function findProjectionsFault({ due, projections }: Audit): Promise<Progress['broken']> {
   for (const place of due.splice(0)) {
     try {

@@ -70,7 +70,7 @@ export async function readAuditedRows(
 /** Runs without a row that one audit names; more are as bad as that. */
 const maxOrphans = 1000
 
-/** Runs that have events and that no list reaches, as without a row, by what stands in the column of ids. */
+/** Runs that have events but are in no list, such as those without a row, by the text in the column of ids. */
 export async function findOrphans({ query }: StoreDatabase): Promise<readonly string[]> {
   const rows = await query(
     ({ db }) =>

@@ -129,7 +129,7 @@ async function verifyListed(
   }
 }
 
-/** Every text that stands for a run. */
+/** Yields every run id, including those of damaged rows and of events without a row. */
 async function* listEveryRun(ledger: Ledger, source: Internals | undefined): AsyncGenerator<string> {
   try {
     for await (const { runId } of ledger.runs()) yield runId

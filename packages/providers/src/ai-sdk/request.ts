@@ -309,7 +309,7 @@ export function renderCall(
   return { call: call as unknown as WireCall, names }
 }
 
-/** The AI SDK has no common word for one call at a time, so that it is said in those of the providers that know one. */
+/** The AI SDK has no common word for one call at a time, so the words of the providers that have one are used. */
 function mergedOptions(
   { parallelToolCalls, tools, modelSettings }: ModelRequest,
   given: CallSettings,

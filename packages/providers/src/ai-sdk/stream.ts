@@ -48,7 +48,7 @@ class Block {
   metadata: JsonObject | undefined
   text = ''
   citations: Json | undefined
-  /** The whole part, where it is the provider's own. */
+  /** The whole part, if it is the provider's own. */
   whole: JsonObject | undefined
   call: RequestedCall | undefined
 

@@ -89,7 +89,7 @@ export function resultBlock(
   }
 }
 
-/** Reads which half a block is of a tool that runs at the vendor's, and the id that joins it to the other. */
+/** Reads which half of a vendor-run tool call a block is, and the id that joins it to the other. */
 export function readServerHalf(
   block: WireBlock,
 ): { readonly kind: 'use' | 'result'; readonly id: string } | undefined {

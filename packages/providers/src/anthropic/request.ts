@@ -345,7 +345,7 @@ export interface RenderSettings extends Pick<
   /** The API version takes `temperature` and `top_p`. */
   readonly takesSampling?: boolean | undefined
   readonly thinking?: WireThinking | undefined
-  /** The model binds its thinking, which is always on, to what stands before it. */
+  /** The model binds its thinking, which is always on, to the messages before it. */
   readonly bindsThinking?: boolean | undefined
   /** The account decides what becomes of earlier thinking that belongs to another beginning. */
   readonly keepsBinding?: boolean | undefined

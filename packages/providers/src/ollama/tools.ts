@@ -110,7 +110,7 @@ function unfold(schema: JsonObject, place: Place): { readonly schema: JsonObject
   return unfold({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
 }
 
-/** Merges two schemas that both have to fit, as far as one schema can say both. */
+/** Merges two schemas that must both match, as far as one schema can express both. */
 function mergeSchemas(left: JsonObject, right: JsonObject): JsonObject {
   const properties = { ...objectAt(left, 'properties'), ...objectAt(right, 'properties') }
   const required = [...new Set([...listAt(left, 'required'), ...listAt(right, 'required')])]

@@ -258,7 +258,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
     return signals
   }
 
-  /** Text as a string, or in pieces, some of which are thoughts. */
+  /** Text as a string, or in pieces; some are thoughts. */
   #readContent(content: Json | undefined): ModelSignal[] {
     if (typeof content === 'string') return this.#addText('text', content)
     return toItems(content).flatMap((one) => {

@@ -176,7 +176,7 @@ export function samplingFields(
     /** How many stop texts the wire takes. */
     readonly maxStop: number
     readonly seedField: 'seed' | 'random_seed' | 'none'
-    /** Absent if the effort is no field of the body's own. */
+    /** Absent if the effort is not a field of the body itself. */
     readonly effortField?: 'reasoning_effort'
   },
   { refused, warn }: { readonly refused: readonly string[]; readonly warn: (warning: OpenAIWarning) => void },
@@ -215,7 +215,7 @@ const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed', 'r
 
 /**
  * Returns the field that a request was refused for because the model never takes it: a model setting (reasoning models
- * refuse many), or a kind of tool choice (thinking models refuse to be forced). A value out of bounds is no such refusal.
+ * refuse many), or a kind of tool choice (thinking models refuse to be forced). A value out of bounds is not such a refusal.
  */
 export function refusedField(failure: ProviderError, body: object): string | undefined {
   if (failure.class !== 'invalid_request') return undefined

@@ -28,12 +28,12 @@ interface Rendering {
   readonly binding: Binding
 }
 
-/** A call of the history, as far as its answer depends on it. */
+/** The part of a call of the history that its answer depends on. */
 interface AskedCall {
   readonly kind: CallKind
   /** The id that this service gave the call itself. */
   readonly ownId: string | undefined
-  /** Of a call from within a program that the vendor runs: who called. The answer has to say so too. */
+  /** The caller, for a call from within a program that the vendor runs. The answer has to repeat it. */
   readonly caller: Json | undefined
   /** Of a call of the shell: how many characters of its output the model asked for. */
   readonly maxOutput: number | undefined
@@ -181,7 +181,7 @@ function readWords(output: Json | undefined): string {
     .join('\n\n')
 }
 
-/** Returns the digest of the history up to each place, which a service that keeps conversations had seen by then. */
+/** Returns the digest of the history up to each place, which a service that keeps conversations had seen at that place. */
 export function seenUpTo(messages: readonly Message[]): (place: number) => string {
   const seen = ['']
   return (place) => {

@@ -34,7 +34,7 @@ interface StatedItem {
 export class ResponsesReader implements ReplyReader<WireEvent> {
   readonly #context: ReplyContext
   readonly #items: Item[] = []
-  /** The item that an event's `output_index` means now. Ids are no help: some gateways make new ones all the time. */
+  /** The item that an event's `output_index` means now. Ids do not help: some gateways keep making new ones. */
   readonly #byIndex = new Map<number, Item>()
   #parts = 0
   /** A closed call whose input cannot be read: whether it was cut off is known when the next item or the end comes. */

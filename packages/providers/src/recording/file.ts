@@ -83,7 +83,7 @@ function readLines(file: string): readonly string[] {
 /** A request finds its recorded answer by its content, or by its turn. */
 export type Matching = 'request' | 'order'
 
-/** Hands out what was recorded, each entry once: by key, those of one key in their order; or all in their order. */
+/** Returns the recorded entries, each once: by key, those of one key in order; or all in order. */
 export class ReplayOrder<Entry> {
   readonly #waiting: { readonly key: string; readonly entry: Entry }[]
   readonly #matching: Matching

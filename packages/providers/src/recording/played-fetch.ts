@@ -117,7 +117,7 @@ async function playExchange(
   return new Response([101, 204, 205, 304].includes(status) ? null : body, { status, headers })
 }
 
-/** Breaks as the connection did; or waits, where it was given up, until it is given up again. */
+/** Breaks as the connection did; or, if it was given up, waits until it is given up again. */
 function brokenOff(ending: ExchangeEnding, signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     if (ending.type === 'broken') {

@@ -170,7 +170,7 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
   }
 }
 
-/** A recording is of one model, whose name decides what goes back to it of its earlier replies. */
+/** A recording belongs to one model, whose name decides which parts of its earlier replies are sent back. */
 function readModel(
   file: string,
   calls: readonly RecordedCall[],

@@ -53,7 +53,7 @@ function requireGapless(events: readonly RuntimeEvent[]): void {
   }
 }
 
-/** Every event of every run in one order, of which each place is a cursor. */
+/** Every event of every run in one order, in which each place is a cursor. */
 export const tailCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a tail yields every event of every run once, in the order of appends that came after each other',

@@ -168,7 +168,7 @@ function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly 
   )
 }
 
-/** The model calls that tools had made by then: each counts as a turn. */
+/** The model calls of tools before `seq`: each counts as a turn. */
 function toolSpendingBefore(events: readonly RuntimeEvent[], seq: number): readonly ToolSpending[] {
   return ofType(events, 'tool_progress').flatMap((event) =>
     event.seq < seq && event.spent ? [event.spent] : [],

@@ -46,7 +46,7 @@ export interface MortalLedger extends Ledger {
   readonly acknowledged: readonly RuntimeEvent[]
 }
 
-/** A ledger that can lose what a crash is to lose: a test of one that comes to nothing would be green. */
+/** A ledger that can lose unsynced appends: with any other, the test would pass without testing anything. */
 const ledgerThatLosesPower: OptionCheck = valueThat(
   'a ledger that can lose power, such as volatileLedger()',
   (ledger) => isVolatile(ledger as Ledger),
@@ -62,7 +62,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   let appends = 0
   const durable: RuntimeEvent[] = []
   const acknowledged: RuntimeEvent[] = []
-  /** Who drives which run, as far as it goes through here. */
+  /** The drivers of runs, as known to this ledger. */
   const driven = new Map<RunId, string>()
   const drives = (runId: RunId, claim: { readonly holder: string } | undefined): void => {
     if (claim) driven.set(runId, claim.holder)

@@ -196,7 +196,7 @@ export function keepOutput(maxBytes: number): KeptOutput {
       const omitted = written - start.length - end.length
       if (omitted === 0 && written <= shownBytes) return visibleText(Buffer.concat([start, end]).toString())
       const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
-      // Where nothing was omitted, the two are one text, of which the middle is left out.
+      // If nothing was omitted, the two are one text, and its middle is left out.
       const all = omitted === 0 ? Buffer.concat([start, end]) : undefined
       const first = (all ?? start).subarray(0, half)
       const last = all

@@ -34,8 +34,8 @@ export type AllowedArguments =
 export interface OpenArguments {
   readonly first: readonly string[]
   /**
-   * A pattern that each further argument has to match from its beginning to its end; `true` for anything, options of the program
-   * included, of which one may write to a file or run a program.
+   * A pattern that each further argument has to match from its beginning to its end; `true` for anything, including options
+   * of the program, some of which may write to a file or run a program.
    */
   readonly more: RegExp | true
 }

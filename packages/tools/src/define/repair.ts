@@ -86,7 +86,7 @@ export interface NearJson {
   readonly value: Json
   /** The repairs in words for people, without any of the text's content. */
   readonly repairs: readonly string[]
-  /** Its end is missing: what else it would have said is not known. */
+  /** Its end is missing, so the rest of it is unknown. */
   readonly isCut: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * A text without what a terminal obeys and a reader does not see: escape sequences as a whole, other control characters,
- * marks that turn the direction of writing, the tags of Unicode. Line breaks and tabs stay; a return is a line break.
+ * Removes what a terminal obeys and a reader does not see: escape sequences as a whole, other control characters, marks that
+ * turn the direction of writing, the tags of Unicode. Line breaks and tabs stay; a return is a line break.
  */
 export function visibleText(text: string): string {
   return text.replaceAll(escapeSequence, '').replaceAll(/\r\n?/g, '\n').replaceAll(unseen, '').toWellFormed()
@@ -35,9 +35,9 @@ export function boundedText(text: string, maxCharacters: number): string {
 }
 
 /**
- * Lower-case letters that are another form of a lower-case letter: `ς` is the `σ` at the end of a word. That one is the lower
- * case of their upper case, but for three whose upper case is of several letters. With them `toLowerCase` becomes what Unicode
- * calls simple case folding.
+ * Lower-case letters that are another form of a lower-case letter: `ς` is the `σ` at the end of a word. That one is the
+ * lower case of their upper case, except three whose upper case has several letters. With them `toLowerCase` becomes what
+ * Unicode calls simple case folding.
  */
 const anyForm = /[\u0345µſ\u0390\u03b0ςϐϑϕϖϰϱϵᲀ-ᲈẛ\u1fbe\ufb05]/g
 const longForms: ReadonlyMap<string, string> = new Map([

@@ -19,7 +19,7 @@ import type { ListedTool } from './listing.ts'
 import { cleanLine, cleanText, withoutAnySecrets, withoutSecrets } from './secrets.ts'
 
 const defaultTimeoutMs = 60_000
-/** The longest that a call takes where nothing else is said. */
+/** The default time limit of a call, in milliseconds. */
 export const defaultMaxTotalMs = 600_000
 
 /**
@@ -69,7 +69,7 @@ const maxReports = 1_000
 export interface ToolCall {
   readonly tool: ListedTool
   readonly input: JsonObject
-  /** `read`: what is in doubt is simply asked again, once. */
+  /** `read`: a call in doubt is simply repeated, once. */
   readonly effect: ToolEffect
   readonly signal: AbortSignal
   readonly progress: (data: Json) => void
@@ -214,7 +214,7 @@ export interface TaskParts {
   readonly quietMs: number
   /** How long the server should keep the task, in milliseconds. */
   readonly totalMs: number
-  /** The server is at work; `data` where it says something new. */
+  /** The server is at work; `data` if it reports something new. */
   readonly onReport: (data?: Json) => void
 }
 

@@ -119,7 +119,7 @@ const farewellMs = 1_000
 export interface OpenedClient {
   readonly client: client.Client
   readonly kind: 'stdio' | 'http' | 'sse'
-  /** Says how the connection was lost, as far as that is known. */
+  /** Returns how the connection was lost, if known. */
   readonly whyLost: () => string
   /**
    * Lets the server's demand for another authorization be met, in the way that the user gave. Absent if the user gave
@@ -298,7 +298,8 @@ function createHttpOptions(
 }
 
 /**
- * Connects a client; rejects when the signal aborts, and the caller closes the transport. Nothing begins where it has aborted.
+ * Connects a client; rejects when the signal aborts, and the caller closes the transport. Does nothing if it has aborted
+ * already.
  */
 async function connectClient(
   made: client.Client,
@@ -426,7 +427,7 @@ function createClient(
       listChanged: { tools: { debounceMs: 50, onChanged: (_error, tools) => tools && onTools(tools) } },
     },
   )
-  // A line that holds no message is no reason to end: servers print such things.
+  // A line without a message does not end the connection: servers print such lines.
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
   made.onerror = () => {}
   const asked = <Request, Answer>(

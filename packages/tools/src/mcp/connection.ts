@@ -81,7 +81,7 @@ export class McpConnection {
     return this.#begin(() => this.#open())
   }
 
-  /** Resolves with a connected client, after a new attempt where it has to be. Rejects with what keeps it from connecting. */
+  /** Resolves with a connected client, after a new attempt if needed. Rejects with what keeps it from connecting. */
   async ready(signal: AbortSignal): Promise<OpenedClient> {
     if (this.#opened === undefined) {
       if (this.#attempt === undefined) {

@@ -20,7 +20,7 @@ export interface CallDeadline {
   readonly budget: ModelBudget | undefined
 }
 
-/** The limits of the run that a call belongs to, as far as they concern models. */
+/** The limits on model calls of the run that a call belongs to. */
 export type ModelBudget = Pick<ToolContext, 'left' | 'spend'>
 
 /** Starts the time of a call: `quietMs` without progress, and `totalMs` at most since the last question was answered. */

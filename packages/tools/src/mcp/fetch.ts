@@ -131,7 +131,7 @@ export function watchStreams(inner: FetchLike, serverUrl: string, onGone: () => 
   }
 }
 
-/** Code of the error that stands for an answer that was lost. Of the range that the protocol leaves to implementations. */
+/** Code of the error for a lost answer, in the range that the protocol leaves to implementations. */
 export const lostResponseCode = -32_098
 
 /**

@@ -172,9 +172,9 @@ type Message = Parameters<NonNullable<client.Transport['onmessage']>>[0]
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * Has a transport mend the lists of tools that come through it, before the client library checks them: it refuses a whole list for
- * one tool of another form, and the server would be lost with it. Such a tool stays by its name, with what is wrong with it, and
- * `readListing` reads that. What a list may lack and says as `null` is taken as missing.
+ * Has a transport mend the lists of tools that come through it, before the client library checks them: it refuses a whole
+ * list for one tool of another form, and the server would be lost with it. Such a tool keeps its name, with its fault, which
+ * `readListing` reads. Optional fields that are `null` count as missing.
  */
 export function mendToolLists(transport: client.Transport, sdk: typeof client): void {
   const asked = new Set<unknown>()

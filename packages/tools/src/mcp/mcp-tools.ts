@@ -474,7 +474,7 @@ function createMcpTool(
   } satisfies Tool)
 }
 
-/** How calls of a tool are treated, by what its server says about it, where that is believed. */
+/** How calls of a tool are treated, by its annotations if the server is trusted. */
 export function readEffect(
   { readOnlyHint, idempotentHint }: Annotations,
   isTrusted: boolean,

@@ -207,7 +207,7 @@ export interface McpOptions extends McpHooks {
         readonly maxAttempts?: number | undefined
       }
     | undefined
-  /** The environment of which servers get `PATH` and the like. Default: that of this process. */
+  /** The environment from which servers get `PATH` and the like. Default: that of this process. */
   readonly environment?: Environment | undefined
   /** The clock that waits are measured by. Default: the host's. */
   readonly timers?: Pick<Clock, 'schedule'> | undefined

@@ -356,7 +356,7 @@ function createReporter(
 export interface ServedCall {
   readonly tool: string
   readonly input: JsonObject
-  /** Why the tool asks, where it says so. */
+  /** Why the tool asks, if it says so. */
   readonly reason?: string
 }
 
@@ -364,7 +364,7 @@ interface ServedCallParts {
   readonly input: JsonObject
   readonly signal: AbortSignal
   readonly progress: (data: Json) => void
-  /** By which the client knows the call again; a new one where it gave none. */
+  /** The key by which the client recognises the call; a new one if it gave none. */
   readonly idempotencyKey?: string | undefined
   readonly context: unknown
   readonly timers: Timers

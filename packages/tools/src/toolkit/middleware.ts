@@ -334,9 +334,9 @@ const dryRunOptions = fields<DryRunOptions>({ describe: maybe(anyFunction) })
 const maxDescription = 2_000
 
 /**
- * Returns the same tools, of which those that write do not run: each of their calls is checked, and then ends as
- * `skipped` with a text that says what it would have done. Nothing is started, and no approval is asked. Reads and
- * handoffs run.
+ * Returns the same tools, except that those that write do not run: each of their calls is checked, and then ends as
+ * `skipped` with a text that says what it would have done. Nothing is started, and no approval is asked. Reads and handoffs
+ * run.
  */
 export function dryRun<Context>(
   tools: readonly Tool<Context>[],

@@ -90,7 +90,7 @@ export function todoList(given: TodoListOptions): Tool {
   })
 }
 
-/** The last list of a run; where it has none, of the run that it continues. */
+/** The last list of a run, or else of the run that it continues. */
 async function readItems(ledger: TodoListOptions['ledger'], ownRun: RunId): Promise<readonly TodoItem[]> {
   let run = ownRun
   let last = Infinity

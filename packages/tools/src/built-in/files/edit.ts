@@ -48,7 +48,7 @@ interface Range {
   readonly end: number
 }
 
-/** Replaces an exact text in a file: once, where it occurs once, or everywhere on request. */
+/** Replaces an exact text in a file: the only occurrence, or all on request. */
 export async function editFile(
   rules: FolderRules,
   input: EditFileInput,

@@ -74,7 +74,7 @@ export function requireFile({ folder, name, path, stats }: Place): {
   throw new ToolError(`${quotePath(joinPath(path))} is ${what}.`)
 }
 
-/** A file as text, or why it has no text to show: `size` is in bytes, as far as it is known. */
+/** A file as text, or why it has no text to show: `size` is in bytes, if known. */
 export type FileText =
   | { readonly kind: 'text'; readonly text: string; readonly size: number; readonly stats: Stats }
   | { readonly kind: 'binary' | 'too_large'; readonly size: number }

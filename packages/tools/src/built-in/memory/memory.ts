@@ -97,7 +97,7 @@ interface Memories extends Pick<MemoryOptions, 'store'> {
   readonly readOwner: (runId: RunId) => Promise<MemoryOwner>
 }
 
-/** A call that has no answer by then is given up. */
+/** Milliseconds after which a call without an answer is given up. */
 const timeoutMs = 30_000
 const maxQueryChars = 500
 const id = { type: 'integer', minimum: 1, maximum: 2_147_483_647 } as const

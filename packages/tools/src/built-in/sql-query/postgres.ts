@@ -111,7 +111,7 @@ export interface PostgresFailure {
 
 /** Stopped, by the server's own limit. */
 const stopped: ReadonlySet<string> = new Set(['57014', '25P03', '25P04'])
-/** A lock was not to be had in time. Postgres takes those of a statement before it runs. */
+/** A lock was not available in time. Postgres takes the locks of a statement before it runs. */
 const lockHeld = '55P03'
 const locked = 'what it reads was locked for too long by another one'
 /** A syntax error; what only reads refuses; what no cursor takes; several statements. */
