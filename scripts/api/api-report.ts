@@ -1,3 +1,5 @@
+// Own code, not @microsoft/api-extractor: 7.60.1 brings 43 packages (50 MB) and a second compiler, TypeScript 6.0, takes four
+// minutes instead of six seconds, and fails for 7 of 35 entries ("Unable to follow symbol" for globals such as URL).
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseSync, type Program } from 'oxc-parser'

@@ -128,8 +128,8 @@ export function isUnfit(verdict: CallVerdict): boolean {
 }
 
 /** Returns an input that a tool has repaired; `undefined` if it cannot, or if the repair cannot be kept. */
-export function askRepair(tool: Tool<never>, createUnfitFault: UnfitInput): RepairedInput | undefined {
-  const { toolCallId, input, malformed } = createUnfitFault
+export function askRepair(tool: Tool<never>, unfit: UnfitInput): RepairedInput | undefined {
+  const { toolCallId, input, malformed } = unfit
   try {
     const repaired = tool.repair?.({ toolCallId, input, ...(malformed && { malformed }) })
     if (repaired && repairedInputSchema(repaired) === undefined) return repaired
