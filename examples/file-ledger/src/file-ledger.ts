@@ -22,11 +22,11 @@ export function fileLedger(path: string): Ledger {
   const file = new RecordedMemory(path)
   const { memory } = file
   return {
-    append: (runId, expected, events, { durability, consumedInboxKeys = [], lease }) =>
+    append: (runId, expected, events, { durability, consumedInboxKeys = [], lease, wakes }) =>
       file.change(
-        { do: 'append', runId, expected, events, consumedInboxKeys, lease, leasedAt: Date.now() },
+        { do: 'append', runId, expected, events, consumedInboxKeys, lease, wakes, leasedAt: Date.now() },
         durability === 'barrier',
-        () => memory.append(runId, expected, events, { durability, consumedInboxKeys, lease }),
+        () => memory.append(runId, expected, events, { durability, consumedInboxKeys, lease, wakes }),
       ),
     acquire: (runId, claim) =>
       file.change({ do: 'acquire', runId, claim, leasedAt: Date.now() }, true, () =>
@@ -37,14 +37,15 @@ export function fileLedger(path: string): Ledger {
       file.change({ do: 'renew', runIds, claim, leasedAt: Date.now() }, false, () =>
         memory.renew(runIds, claim),
       ),
-    release: (runId, holder) =>
-      file.change({ do: 'release', runId, holder }, false, () => memory.release(runId, holder)),
+    release: (runId, holder, wait) =>
+      file.change({ do: 'release', runId, holder, wait }, false, () => memory.release(runId, holder, wait)),
     put: (runId, entry) => file.change({ do: 'put', runId, entry }, true, () => memory.put(runId, entry)),
     head: (runId) => file.answer(() => memory.head(runId)),
     inbox: (runId) => file.answer(() => memory.inbox(runId)),
     read: (runId, range) => file.items(() => memory.read(runId, range)),
     find: (query) => file.items(() => memory.find(query)),
     runs: (filter) => file.items(() => memory.runs(filter)),
+    due: (filter) => file.items(() => memory.due(filter)),
     tail: (after) => file.items(() => memory.tail(after)),
     changes: (runId) => merge(memory.changes(runId), file.changes()),
     close: () => file.close(),
@@ -134,15 +135,17 @@ class RecordedMemory {
     const { memory } = this
     switch (operation.do) {
       case 'append': {
-        const { runId, expected, events, consumedInboxKeys = [], lease } = operation
-        return memory.append(runId, expected, events, { durability: 'barrier', consumedInboxKeys, lease })
+        const { runId, expected, events, consumedInboxKeys = [], lease, wakes } = operation
+        return memory.append(runId, expected, events, {
+          ...{ durability: 'barrier', consumedInboxKeys, lease, wakes },
+        })
       }
       case 'acquire':
         return memory.acquire(operation.runId, operation.claim)
       case 'renew':
         return memory.renew(operation.runIds, operation.claim)
       case 'release':
-        return memory.release(operation.runId, operation.holder)
+        return memory.release(operation.runId, operation.holder, operation.wait)
       case 'put':
         return memory.put(operation.runId, operation.entry)
     }

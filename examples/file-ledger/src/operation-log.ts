@@ -7,6 +7,7 @@ import type {
   ExpectedHead,
   InboxEntry,
   LeaseClaim,
+  RunWait,
   TakeOverClaim,
 } from '@tallystick/core/vocabulary'
 
@@ -19,6 +20,7 @@ export type Operation =
       readonly events: readonly RuntimeEvent[]
       readonly consumedInboxKeys?: AppendOptions['consumedInboxKeys']
       readonly lease?: AppendOptions['lease']
+      readonly wakes?: AppendOptions['wakes']
       /** When it was made, in milliseconds since 1970 UTC. Leases begin then. */
       readonly leasedAt?: number
     }
@@ -34,7 +36,12 @@ export type Operation =
       readonly claim: LeaseClaim
       readonly leasedAt: number
     }
-  | { readonly do: 'release'; readonly runId: RunId; readonly holder: string }
+  | {
+      readonly do: 'release'
+      readonly runId: RunId
+      readonly holder: string
+      readonly wait?: RunWait | undefined
+    }
   | { readonly do: 'put'; readonly runId: RunId; readonly entry: InboxEntry }
 
 const pieceBytes = 1 << 20

@@ -35,7 +35,10 @@ export {
   requireEventQuery,
   requirePut,
   requireRead,
+  requireDueFilter,
   requireRunFilter,
   requireTextId,
+  toDueAt,
+  toWholeTime,
 } from './ledger/queries.ts'
 export { digestTextsWith } from './values/digest.ts'

@@ -94,6 +94,38 @@ describe('the statement by which verify finds removals of no event', () => {
   })
 })
 
+describe('a look at what is due', () => {
+  it('goes through the index of due runs alone', async () => {
+    const { path } = await ledgerFile()
+    const statements = await statementsOf(async () => {
+      const ledger = sqliteLedger(path)
+      onTestFinished(() => ledger.close())
+      expect(await Array.fromAsync(ledger.due({ before: Infinity }))).toEqual([])
+    })
+    const database = new BetterSqlite3(path, { readonly: true })
+    onTestFinished(() => void database.close())
+    const plans = statements.filter((text) => text.includes('due_at')).map((text) => planOf(database, text))
+    expect(plans).toEqual([['SEARCH run USING INDEX run_due (due_at>? AND due_at<?)']])
+  })
+
+  it('and the release of a run looks up what came in and its children', async () => {
+    const { path, runId } = await ledgerFile()
+    const statements = await statementsOf(async () => {
+      const ledger = sqliteLedger(path)
+      onTestFinished(() => ledger.close())
+      await ledger.release(runId, 'me', { children: [runId] })
+    })
+    const database = new BetterSqlite3(path, { readonly: true })
+    onTestFinished(() => void database.close())
+    const [plan] = statements.filter((text) => text.includes('due_at')).map((text) => planOf(database, text))
+    expect(plan?.filter((step) => / (run|child|inbox) /.test(step))).toEqual([
+      'SEARCH run USING INDEX sqlite_autoindex_run_1 (run_id=?)',
+      'SEARCH inbox USING INDEX inbox_open (run_id=?)',
+      'SEARCH child USING INDEX sqlite_autoindex_run_1 (run_id=?)',
+    ])
+  })
+})
+
 describe('the triggers that let only dropped runs go', () => {
   it('find the drop at once, however many removals the run has', async () => {
     const { path } = await ledgerFile()

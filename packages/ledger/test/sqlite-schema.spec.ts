@@ -68,7 +68,7 @@ describe('the schema of a ledger file', () => {
     `update run set head_hash = ''`,
     `update run set run_id = 'other'`,
     `insert or replace into run select * from run`,
-    `insert or replace into run select pos + 10, 'other', 1, head_hash, 1, session_id, session_place, null, null, seal, null, null from run`,
+    `insert or replace into run select pos + 10, 'other', 1, head_hash, 1, session_id, session_place, null, null, seal, null, null, null from run`,
     `update run set session_place = 7`,
     `update run set session_id = 'other'`,
     `delete from inbox`,

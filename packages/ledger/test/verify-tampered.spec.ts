@@ -69,8 +69,8 @@ const columns: Readonly<Record<'event' | 'run', Readonly<Record<string, Change>>
   },
 }
 
-/** What is not part of the record: any process may take the lease of a run. */
-const unrecorded = ['lease_holder', 'lease_until']
+/** What is not part of the record: any process may take the lease of a run, or make it due. */
+const unrecorded = ['lease_holder', 'lease_until', 'due_at']
 
 const changes = Object.entries(columns).flatMap(([table, changed]) =>
   Object.entries(changed).map(([column, change]) => [`${table}.${column}`, change] as const),

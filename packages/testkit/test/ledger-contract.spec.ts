@@ -310,6 +310,38 @@ const faults: Readonly<Record<string, Fault>> = {
     },
   }),
   'releases no run': () => ({ release: async () => {} }),
+  'forgets what a run waits for': (sound) => ({ release: (runId, holder) => sound.release(runId, holder) }),
+  'lets a run wait whatever its inbox holds': (sound) => {
+    const waits = new Map<string, number>()
+    return {
+      release: async (runId, holder, { wakeAt } = {}) => {
+        if (wakeAt !== undefined) waits.set(runId, wakeAt)
+        await sound.release(runId, holder)
+      },
+      async *due(filter) {
+        for await (const { runId, dueAt } of sound.due({ ...filter, limit: undefined }))
+          yield { runId, dueAt: waits.get(runId) ?? dueAt }
+      },
+    }
+  },
+  'lets a run wait for a child run that has ended': (sound) => ({
+    release: (runId, holder, wait) => sound.release(runId, holder, wait && { ...wait, children: undefined }),
+  }),
+  'wakes no parent': (sound) => ({
+    append: (runId, expected, events, options) =>
+      sound.append(runId, expected, events, { ...options, wakes: undefined }),
+  }),
+  'calls driven runs due': (sound) => ({
+    async *due() {
+      for await (const { runId } of sound.runs()) yield { runId, dueAt: 0 }
+    },
+  }),
+  'begins every page of due runs anew': (sound) => ({
+    due: ({ before, limit }) => sound.due({ before, limit }),
+  }),
+  'lists every due run, whatever the limit': (sound) => ({
+    due: ({ before, after }) => sound.due({ before, after }),
+  }),
   'calls a run whole whose content was removed': () => ({
     removeContent: async () => {},
     isWhole: async () => true,

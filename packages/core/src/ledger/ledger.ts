@@ -33,6 +33,8 @@ export interface AppendOptions {
   readonly consumedInboxKeys?: readonly string[]
   /** Who drives the run from this append on: its lease begins, or is renewed, in the same transaction (`RunLeases`). */
   readonly lease?: LeaseClaim | undefined
+  /** A run that becomes due in the same transaction, unless it has ended: the parent of a child run that ends (`Ledger.due`). */
+  readonly wakes?: RunId | undefined
 }
 
 /** A command from outside, waiting for the run's writer. */
@@ -59,6 +61,23 @@ export interface RunFilter {
   readonly sessionId?: string | undefined
   /** Only runs after this one in the list: pass the last run of a page to get the next page. */
   readonly before?: RunId | undefined
+  /** The most runs to yield. */
+  readonly limit?: number | undefined
+}
+
+/** A run that has something to do, though no process drives it. */
+export interface DueRun {
+  readonly runId: RunId
+  /** Since when, in milliseconds since 1970 UTC; 0 for at once. */
+  readonly dueAt: number
+}
+
+/** The due runs to yield. */
+export interface DueFilter {
+  /** Runs that are due at this time, in milliseconds since 1970 UTC, or earlier. */
+  readonly before: number
+  /** Only runs after this one in the list: pass the last run of a page to get the next page. */
+  readonly after?: DueRun | undefined
   /** The most runs to yield. */
   readonly limit?: number | undefined
 }
@@ -125,8 +144,10 @@ export interface TailedEvent {
  *   rely on that. A query for a run, session or call that does not exist yields nothing.
  * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` select one page of that
  *   list. `RunNotFoundError` if `before` is not in the list.
+ * - `due` yields the runs that have something to do by a time and that no process drives, the earliest first: see `RunLeases`.
+ *   `RunNotFoundError` if the run of `after` does not exist.
  *   Every member refuses a run id that is not a text with a `ConfigurationError`; a text that is not an id names no run.
- *   `read`, `find` and `runs` refuse a filter that they do not know, and a value of another kind, with a
+ *   `read`, `find`, `runs` and `due` refuse a filter that they do not know, and a value of another kind, with a
  *   `ConfigurationError`: an answer without the filter would be another answer.
  * - `put` adds an entry to the inbox of a run, from any process, durably; it returns `false` if the key was there
  *   before (taken or not). `RunNotFoundError` if the run does not exist. A new key for a run that has ended is a
@@ -176,6 +197,7 @@ export interface Ledger extends RunLeases {
   ): AsyncIterable<RuntimeEvent>
   find(query?: EventQuery): AsyncIterable<RuntimeEvent>
   runs(filter?: RunFilter): AsyncIterable<RunRecord>
+  due(filter: DueFilter): AsyncIterable<DueRun>
   put(runId: RunId, entry: InboxEntry): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
@@ -210,10 +232,18 @@ export interface Lease {
   readonly leftMs: number
 }
 
+/** What a run waits for that its driver lets go. Without any of it, only a command wakes the run. */
+export interface RunWait {
+  /** The earliest time at which it has something to do by itself, in milliseconds since 1970 UTC. */
+  readonly wakeAt?: number | undefined
+  /** Child runs whose end it waits for. */
+  readonly children?: readonly RunId[] | undefined
+}
+
 /**
- * Leases of runs: who drives a run now. They are part of the `Ledger` port, two columns of the row of a run (`lease_holder`,
- * `lease_until`), and no part of the record: hashes, exports and `tail` know nothing of them, and a lease that is lost with a
- * disk costs nothing but a wait.
+ * Leases of runs: who drives a run now, and when a run that nobody drives has something to do. They are part of the `Ledger` port,
+ * three columns of the row of a run (`lease_holder`, `lease_until`, `due_at`), and no part of the record: hashes, exports and
+ * `tail` know nothing of them, and a lease that is lost with a disk costs nothing but a wait.
  *
  * For authors of stores:
  * - Time is the store's: the server's clock, or the machine's where a file is shared by its processes. `until` is that clock
@@ -231,17 +261,27 @@ export interface Lease {
  * - `renew` lets the leases of a holder last `forMs` from now, of those of these runs that it has, and returns them. One that has
  *   ended and that nobody has taken since is renewed too. It is called when a tool or a model has been silent for long, for all
  *   such runs of a process at once. It need not be durable, and must not wait behind long work.
- * - `release` ends the lease of a run if that holder has it. It need not be durable.
+ * - `release` ends the lease of a run if that holder has it. It need not be durable. With `wait` it says when the run is due next.
  * - `lease` returns the lease of a run that lasts; `undefined` if there is none, or no such run.
  * - A lease refuses no append: only the epoch decides which writer may. It keeps others from raising the epoch while a tool is
  *   at work, which no epoch can stop.
  * - A store judges nothing else. Whether the process of a holder has died is for the runtime to say, which knows its machine.
  * - `changes` need not emit for a lease that is taken, renewed or released.
+ * - A run is due at once (`dueAt` 0) from its first append, from each `acquire`, `put` of a new key and append that names it in
+ *   `wakes` on, in the transaction of each. So a process that dies leaves a run that is due once its lease has ended. `release`
+ *   with `wait` makes it due at `wakeAt`, or never without one; but at once while its inbox has entries that were not taken, or once
+ *   one of `children` has ended: none of these may come in between unseen. `release` without `wait`, and an append to a run that is
+ *   there, leave it as it is. A run that has ended is never due.
+ * - `due` yields what is due and has no lease that lasts, by `dueAt`, then by the place in the store. It finds them by an index: what it
+ *   costs does not depend on how many runs wait. It may leave out, or yield, what becomes due or is taken while it is read.
+ * - There is no feed of its own of what becomes due: a start, a put and the end of a child run each make a run due, and are hinted
+ *   at by `changes()`. To follow them, look with `due({ before: now })` after a hint and at the next `wakeAt`, and from time to time,
+ *   since a lease ends without a hint.
  */
 export interface RunLeases {
   lease(runId: RunId): Promise<Lease | undefined>
   renew(runIds: readonly RunId[], claim: LeaseClaim): Promise<readonly RunId[]>
-  release(runId: RunId, holder: string): Promise<void>
+  release(runId: RunId, holder: string, wait?: RunWait): Promise<void>
 }
 
 /** A ledger that is closed at the end of the block in which it is declared with `await using`. */

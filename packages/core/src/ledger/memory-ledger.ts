@@ -25,6 +25,8 @@ import {
 import { ChangeHints } from './changes.ts'
 import {
   closeByUsing,
+  type DueFilter,
+  type DueRun,
   type Head,
   type InboxEntry,
   type Lease,
@@ -35,11 +37,13 @@ import {
 } from './ledger.ts'
 import {
   matchesQuery,
+  requireDueFilter,
   requireEventQuery,
   requirePut,
   requireRead,
   requireRunFilter,
   requireTextId,
+  toDueAt,
 } from './queries.ts'
 
 /** One run of a `memoryLedger`. */
@@ -55,6 +59,8 @@ class MemoryRun {
   epoch: number = emptyHead.epoch
   place: SessionPlace | undefined
   lease: { readonly holder: string; readonly until: number } | undefined
+  /** As `RunLeases` says; undefined for never. */
+  dueAt: number | undefined = 0
 
   constructor(runId: RunId) {
     this.runId = runId
@@ -80,6 +86,22 @@ class MemoryStore {
     const end = before === undefined ? all.length : all.findIndex(({ runId }) => runId === before)
     if (end < 0) throw new RunNotFoundError(before ?? '')
     return all.slice(Math.max(0, end - limit), end).toReversed()
+  }
+
+  /** Idle runs that are due, in order. `RunNotFoundError` where they are to begin after one that is not there. */
+  due({ before, after }: DueFilter, isIdle: (run: MemoryRun) => boolean): readonly DueRun[] {
+    const all = [...this.runs.values()]
+    const last = all.findIndex(({ runId }) => runId === after?.runId)
+    if (after && last < 0) throw new RunNotFoundError(after.runId)
+    const isNext = (dueAt: number, place: number): boolean =>
+      after === undefined || dueAt > after.dueAt || (dueAt === after.dueAt && place > last)
+    return all
+      .flatMap((run, place) => {
+        const { runId, dueAt } = run
+        const isDue = dueAt !== undefined && dueAt <= before && isNext(dueAt, place) && isIdle(run)
+        return isDue ? [{ runId, dueAt }] : []
+      })
+      .toSorted((left, right) => left.dueAt - right.dueAt)
   }
 
   /** Returns the number of events up to a cursor. */
@@ -139,6 +161,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
   function giveLease(run: MemoryRun, { holder, forMs }: LeaseClaim): void {
     run.lease = { holder, until: clock.now() + forMs }
   }
+  /** Makes a run due at once, unless it has ended. */
+  function wake(run: MemoryRun | undefined): void {
+    if (run && !hasEnded(run)) run.dueAt = 0
+  }
 
   return closeByUsing({
     // Synchronous, and so atomic: nothing is changed before everything is checked.
@@ -162,7 +188,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
         if (run.onceKeys.has(key) || onceKeys.has(key)) throw createSecondFactError(runId, key)
         onceKeys.add(key)
       }
-      const { consumedInboxKeys = [], lease } = options
+      const { consumedInboxKeys = [], lease, wakes } = options
       const ends = endsRun(events)
       const taken = new Set(consumedInboxKeys)
       if (ends && [...run.inbox.keys()].some((key) => !taken.has(key))) throw createUnreadInboxError(runId)
@@ -182,8 +208,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       if (kept.length > 0) runs.set(runId, run)
       for (const key of onceKeys) run.onceKeys.add(key)
       for (const key of taken) run.inbox.delete(key)
-      if (ends) run.lease = undefined
+      if (ends) run.lease = run.dueAt = undefined
       else if (lease && kept.length > 0) giveLease(run, lease)
+      if (wakes !== undefined && kept.length > 0) wake(runs.get(wakes))
       changes.notify(runId, takesEntries(options))
       return run.head
     },
@@ -196,6 +223,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       if (claim) giveLease(run, claim)
       else run.lease = undefined
       run.epoch++
+      wake(run)
       changes.notify(runId, true)
       return run.head
     },
@@ -224,6 +252,14 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
         yield { runId, head, ...place }
       }
     },
+    async *due(filter) {
+      requireDueFilter(filter)
+      const idle = openStore().due(filter, (run) => findLease(run) === undefined)
+      for (const due of idle.slice(0, filter.limit)) {
+        openStore()
+        yield due
+      }
+    },
     async put(runId, entry) {
       requirePut(runId, entry)
       const run = requireRun(runId)
@@ -231,9 +267,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       requireInboxKey(key)
       const text = toStorableText({ key, command, at }, `The inbox entry ${key} of run ${runId}`)
       if (run.inboxKeys.has(key)) return false
-      if (run.onceKeys.has('run_finished')) throw createEndedError(runId)
+      if (hasEnded(run)) throw createEndedError(runId)
       run.inboxKeys.add(key)
       run.inbox.set(key, text)
+      wake(run)
       changes.notify(runId, true)
       return true
     },
@@ -262,9 +299,16 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
         return true
       })
     },
-    async release(runId, holder) {
-      const run = openStore().runs.get(runId)
-      if (run?.lease?.holder === holder) run.lease = undefined
+    async release(runId, holder, wait) {
+      const dueAt = wait && toDueAt(wait)
+      const { runs } = openStore()
+      const run = runs.get(runId)
+      if (run?.lease?.holder !== holder) return
+      run.lease = undefined
+      if (wait === undefined || hasEnded(run)) return
+      const { children = [] } = wait
+      const isAsked = run.inbox.size > 0 || children.some((id) => hasEnded(runs.get(id)))
+      run.dueAt = isAsked ? 0 : (dueAt ?? undefined)
     },
     // Nothing can be removed from it.
     async isWhole(runId) {
@@ -276,6 +320,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       changes.close()
     },
   })
+}
+
+function hasEnded(run: MemoryRun | undefined): boolean {
+  return run?.onceKeys.has('run_finished') === true
 }
 
 function getPlace({ place }: MemoryRun): number {

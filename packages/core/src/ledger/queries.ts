@@ -1,4 +1,4 @@
-import type { EventQuery, ExpectedHead, InboxEntry, RunFilter } from './ledger.ts'
+import type { DueFilter, DueRun, EventQuery, ExpectedHead, InboxEntry, RunFilter, RunWait } from './ledger.ts'
 import { type EventEnvelope, type EventType, eventTypes } from '../events/event.ts'
 import { findNearestName } from '../values/text.ts'
 import {
@@ -55,16 +55,22 @@ const eventQuery: OptionCheck = (value) => {
   }
 }
 
-const runFilter = fields<RunFilter>({
-  sessionId: maybe(anyText),
-  before: maybe(anyText),
-  limit: maybe(
-    valueThat(
-      'a whole number of at least 0',
-      (value) => value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0),
-    ),
+const limit = maybe(
+  valueThat(
+    'a whole number of at least 0',
+    (value) => value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0),
   ),
+)
+
+const runFilter = fields<RunFilter>({ sessionId: maybe(anyText), before: maybe(anyText), limit })
+
+const dueFilter = fields<DueFilter>({
+  before: time,
+  after: maybe(fields<DueRun>({ runId: anyText, dueAt: time })),
+  limit,
 })
+
+const runWait = fields<RunWait>({ wakeAt: maybe(time), children: maybe(listOf(anyText)) })
 
 const readRange = fields<ReadRange>({ fromSeq: maybe(wholeNumber), toSeq: maybe(wholeNumber) })
 
@@ -76,6 +82,23 @@ export function requireEventQuery(query: EventQuery): void {
 /** Refuses a wrong filter of `runs`. Throws a `ConfigurationError` that names it. */
 export function requireRunFilter(filter: RunFilter): void {
   requireOptions('ledger.runs', runFilter, filter)
+}
+
+/** Refuses a wrong filter of `due`. Throws a `ConfigurationError` that names it. */
+export function requireDueFilter(filter: DueFilter): void {
+  requireOptions('ledger.due', dueFilter, filter)
+}
+
+/** When a run is due that is let go, as stores keep it; null for never. Throws a `ConfigurationError` for a wrong wait. */
+export function toDueAt(wait: RunWait): number | null {
+  requireOptions('ledger.release', runWait, wait, 'the wait')
+  const { wakeAt = Infinity } = wait
+  return wakeAt === Infinity ? null : Math.max(0, toWholeTime(Math.ceil(wakeAt)))
+}
+
+/** A time as a whole number that every store takes. */
+export function toWholeTime(at: number): number {
+  return Math.floor(Math.min(Math.max(at, -1), Number.MAX_SAFE_INTEGER))
 }
 
 /** Refuses a run id that is not a text, and a wrong range of a `read`. Throws a `ConfigurationError` that names it. */

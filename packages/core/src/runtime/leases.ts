@@ -1,4 +1,4 @@
-import type { Head, LeaseClaim, Ledger } from '../ledger/ledger.ts'
+import type { Head, LeaseClaim, Ledger, RunWait } from '../ledger/ledger.ts'
 import type { RunState } from '../machine/state.ts'
 import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import { type Cancel, defaultHost, type Host, type HostProcess } from '../values/host.ts'
@@ -129,10 +129,13 @@ export class HeldLeases {
     return isElsewhere ? lease.leftMs : 0
   }
 
-  /** Lets others take a run over from here on. Never rejects: a lease that cannot be released ends by itself. */
-  release(runId: RunId): Promise<void> {
+  /**
+   * Lets others take a run over from here on; without `wait`, at once. Never rejects: a lease that cannot be released ends by
+   * itself.
+   */
+  release(runId: RunId, wait?: RunWait): Promise<void> {
     const released: Promise<void> = this.#ledger
-      .release(runId, this.holder)
+      .release(runId, this.holder, wait)
       .catch((error: unknown) =>
         this.#host.report(error, `The ledger failed while run ${runId} was released`),
       )

@@ -346,11 +346,14 @@ export class RunLoop {
     const askedAt = lease && parts.leases.now()
     // Events before a suspension must survive a power loss, although nothing follows from them yet.
     const stops = action.kind === 'suspend' && events.length > 0
+    const { parent } = after
+    const ends = after.phase === 'done' && parent?.relation === 'child'
     try {
       await parts.ledger.append(runId, expected, events, {
         durability: stops ? 'barrier' : chooseDurability(events, { before: this.#run.state, after }),
         consumedInboxKeys: consumed,
         lease,
+        wakes: ends ? parent.runId : undefined,
       })
     } catch (error) {
       if (isUnreadInbox(error)) return false

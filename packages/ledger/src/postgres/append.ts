@@ -30,6 +30,8 @@ import { durabilityText, inSchema, nowText } from './schema.ts'
 /** One append that waits for its turn. */
 export interface Queued {
   readonly runId: string
+  /** Another run whose row it writes, as others of its group may. */
+  readonly wakes?: string | undefined
   /** Rows and bytes that it adds to a group. */
   readonly events: number
   readonly bytes: number
@@ -48,8 +50,8 @@ interface Waiting<Item, Result> {
 
 /**
  * Lets appends of many runs share statements and commits. No append waits for others to join it: while all lanes are
- * busy, new appends queue up, and the next free lane takes all queued ones as one group. Each run has one append
- * under way at a time, so that groups of one process never wait for each other.
+ * busy, new appends queue up, and the next free lane takes all queued ones as one group. The row of a run is written
+ * by one group at a time, so that groups of one process never wait for each other.
  */
 export class GroupCommit<Item extends Queued, Result> {
   readonly #commit: (group: readonly Item[]) => Promise<readonly Result[]>
@@ -78,10 +80,13 @@ export class GroupCommit<Item extends Queued, Result> {
       const group = this.#nextGroup()
       if (group.length === 0) return
       this.#busyLanes++
-      for (const { item } of group) this.#busyRuns.add(item.runId)
+      const runs = group.flatMap(({ item: { runId, wakes } }) =>
+        wakes === undefined ? [runId] : [runId, wakes],
+      )
+      for (const runId of runs) this.#busyRuns.add(runId)
       void this.#carryOut(group).finally(() => {
         this.#busyLanes--
-        for (const { item } of group) this.#busyRuns.delete(item.runId)
+        for (const runId of runs) this.#busyRuns.delete(runId)
         this.#fill()
       })
     }
@@ -91,20 +96,26 @@ export class GroupCommit<Item extends Queued, Result> {
     const group: Waiting<Item, Result>[] = []
     const left: Waiting<Item, Result>[] = []
     const runs = new Set<string>()
+    const woken = new Set<string>()
+    const isTaken = (runId: string): boolean => runs.has(runId) || this.#busyRuns.has(runId)
     let [events, bytes] = [0, 0]
     for (const waiting of this.#waiting) {
       const { item } = waiting
       const fits =
         group.length === 0 ||
         (group.length < maxRuns && events + item.events <= maxEvents && bytes + item.bytes <= maxBytes)
-      if (!fits || runs.has(item.runId) || this.#busyRuns.has(item.runId)) left.push(waiting)
+      const { runId, wakes } = item
+      // A statement writes a row once.
+      const isFree = !isTaken(runId) && !woken.has(runId) && (wakes === undefined || !isTaken(wakes))
+      if (!fits || !isFree) left.push(waiting)
       else {
         group.push(waiting)
+        if (wakes !== undefined) woken.add(wakes)
         events += item.events
         bytes += item.bytes
       }
       // Later appends of the same run wait for earlier ones.
-      runs.add(item.runId)
+      runs.add(runId)
     }
     this.#waiting = left
     return group
@@ -257,6 +268,7 @@ export class Appender {
     const bytes = [...rows.map(({ body }) => body), ...(history?.rows.map(({ message }) => message) ?? [])]
     const item: AppendItem = {
       ...{ runId, request, previousHash, rows, history, events: rows.length },
+      wakes: request.wakes !== undefined && isRunId(request.wakes) ? request.wakes : undefined,
       bytes: bytes.reduce((sum, text) => sum + text.length, 0),
     }
     return (await this.#submit(item)) ? rows.at(-1)?.hash : undefined
@@ -399,7 +411,7 @@ export class AppendTexts {
       name: 'tallystick acquire',
       text: inSchema(
         `update @.run set epoch = epoch + 1, seal = ${seal},
-            lease_holder = $2::text, lease_until = ${nowText} + $3::int8
+            lease_holder = $2::text, lease_until = ${nowText} + $3::int8, due_at = case when ended_at is null then 0 end
           where run_id = $1 and ($2::text is null or lease_holder is null or lease_until <= ${nowText}
             or lease_holder in ($2::text, $4::text))
           returning head_seq, head_hash, epoch, ${durabilityText.barrier}`,
@@ -433,6 +445,7 @@ export class AppendTexts {
       begins: group.some(({ request }) => request.expected.expectedSeq === 0),
       carries: group.some(({ history }) => history !== undefined),
       takes: group.some(({ request }) => request.takes.length > 0),
+      wakes: group.some(({ wakes }) => wakes !== undefined),
     }
     const durability = group.some(({ request }) => request.durability === 'barrier') ? 'barrier' : 'lazy'
     const words = Object.entries(shape).flatMap(([word, isIt]) => (isIt ? [word] : []))
@@ -445,6 +458,7 @@ export class AppendTexts {
       `swapped as materialized (select * from moved${shape.begins ? ' union all select * from made' : ''})`,
       writtenPart(given(group.flatMap(({ rows }) => rows).map((row, n) => ({ ...row, n })))),
       ...(shape.carries ? [historyPart(given(group.flatMap(toMessageRows)))] : []),
+      ...(shape.wakes ? [wokenPart] : []),
       ...(shape.takes ? [takenPart(given(group.flatMap(toTakenRows)))] : []),
     ]
     const text =
@@ -465,7 +479,10 @@ export class AppendTexts {
 const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
 
 /** Where each run is to stand: one row of `head`. */
-function toHeadRow({ runId, request, rows, history, previousHash }: AppendItem, place: number): object {
+function toHeadRow(
+  { runId, request, rows, history, previousHash, wakes }: AppendItem,
+  place: number,
+): object {
   const { expected, events, lease } = request
   const session = expected.expectedSeq === 0 ? readSessionPlace(events.map(({ event }) => event)) : undefined
   const endedAt = findEnd(request)
@@ -473,6 +490,7 @@ function toHeadRow({ runId, request, rows, history, previousHash }: AppendItem, 
     ...{ run_id: runId, expected_seq: expected.expectedSeq, epoch: expected.epoch, place },
     ...{ previous_hash: previousHash, history: history?.name },
     ...{ head_seq: rows.at(-1)?.seq ?? 0, head_hash: rows.at(-1)?.hash ?? previousHash, ended_at: endedAt },
+    wakes,
     ...{ session_id: session?.sessionId, session_place: session?.sessionPlace },
     // Absent if the lease stays as it is; an empty name if it ends.
     ...{ lease_holder: endedAt === null ? lease?.holder : '', lease_for_ms: lease && Math.ceil(lease.forMs) },
@@ -483,14 +501,16 @@ function headPart(given: string): string {
   return `head as materialized (
     select * from json_to_recordset(${given}::json) as given (run_id text, expected_seq int8, epoch int8, place int8,
       previous_hash text, history text, head_seq int8, head_hash text, ended_at int8, session_id text, session_place int8,
-      lease_holder text, lease_for_ms int8)
+      lease_holder text, lease_for_ms int8, wakes text)
   )`
 }
 
 const madePart = `made as (
-    insert into @.run (pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history, seal, lease_holder, lease_until)
+    insert into @.run (pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history, seal, lease_holder, lease_until,
+      due_at)
     select pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history, ${sealText()},
-      nullif(lease_holder, ''), case when lease_holder <> '' then ${nowText} + lease_for_ms end
+      nullif(lease_holder, ''), case when lease_holder <> '' then ${nowText} + lease_for_ms end,
+      case when ended_at is null then 0 end
     from (select nextval('@.event_pos') as pos, head.* from head where expected_seq = 0 order by place) as run
     on conflict (run_id) do nothing returning run_id, pos
   )`
@@ -507,11 +527,17 @@ const movedPart = `moved as (
       })},
       lease_holder = case when head.lease_holder is null then run.lease_holder else nullif(head.lease_holder, '') end,
       lease_until = case when head.lease_holder is null then run.lease_until
-        when head.lease_holder <> '' then ${nowText} + head.lease_for_ms end
+        when head.lease_holder <> '' then ${nowText} + head.lease_for_ms end,
+      due_at = case when head.ended_at is null then run.due_at end
     from head
     where head.expected_seq > 0 and run.run_id = head.run_id and run.head_seq = head.expected_seq and run.epoch = head.epoch
       and run.head_hash = head.previous_hash and (run.ended_at is null or head.ended_at is null)
     returning run.run_id, run.pos
+  )`
+
+const wokenPart = `woken as (
+    update @.run set due_at = 0 from (select distinct wakes from head join swapped using (run_id)) as ended
+    where run.run_id = ended.wakes and run.ended_at is null
   )`
 
 function toMessageRows({ runId, history }: AppendItem): readonly object[] {

@@ -7,7 +7,7 @@ import type { RemovalRequest } from '../format/chain.ts'
 import { isRunId, type Fault } from '../format/event-row.ts'
 import { type InboxRow, loadQueries, type Queries, type StoreDatabase } from '../store/database.ts'
 import { removeContent } from '../store/removals.ts'
-import type { AppendRequest, Store } from '../store/store.ts'
+import type { AppendRequest, Store, StoredWait } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { Appender } from './append.ts'
 import { findDatabaseFault } from './audit.ts'
@@ -31,6 +31,23 @@ interface Opened {
   readonly queries: Queries
   readonly appender: Appender
 }
+
+const releaseText = `update @.run set lease_holder = null, lease_until = null
+    where run_id = $1 and lease_holder = $2 returning ${durabilityText.lazy}`
+
+/**
+ * The same where the run waits. What makes a run due writes its row, so another version of the row than the one that was seen says that
+ * it has become due meanwhile: what is read beside the row may be older than that.
+ */
+const restText = `with seen as materialized (
+    select run_id, xmin as version,
+      exists (select from @.inbox where inbox.run_id = run.run_id and taken_seq is null)
+        or exists (select from @.run as child where child.run_id = any ($4::text[]) and child.ended_at is not null) as is_asked
+    from @.run where run_id = $1
+  )
+  update @.run set lease_holder = null, lease_until = null, due_at = case
+      when run.ended_at is not null then null when seen.is_asked or run.xmin <> seen.version then 0 else $3::int8 end
+    from seen where run.run_id = seen.run_id and run.lease_holder = $2 returning ${durabilityText.lazy}`
 
 /**
  * A schema as a store. It is opened at the first use; if that fails, the next use tries again. Refuses calls that must not
@@ -102,24 +119,24 @@ export class PostgresStore implements Store {
     return runIds.filter((runId) => renewed.has(runId))
   }
 
-  release(runId: RunId, holder: string): Promise<void> {
+  release(runId: RunId, holder: string, wait?: StoredWait): Promise<void> {
     return this.#write(async ({ database }) => {
-      if (!isRunId(runId)) return
-      await database.ask(
-        `update @.run set lease_holder = null, lease_until = null
-          where run_id = $1 and lease_holder = $2 returning ${durabilityText.lazy}`,
-        [runId, holder],
-      )
+      if (wait) await database.ask(restText, [runId, holder, wait.dueAt, wait.children])
+      else await database.ask(releaseText, [runId, holder])
     })
   }
 
   put(runId: RunId, { key, command, at }: InboxRow): Promise<boolean> {
     return this.#write(async ({ connections, database }) => {
       if (!isRunId(runId)) throw new RunNotFoundError(runId)
+      // First the run becomes due: of two puts one waits there for the other.
       const text = `with known as (select run_id from @.run where run_id = $1),
+        woken as (
+          update @.run set due_at = case when ended_at is null then 0 end
+          where run_id = $1 and not exists (select from @.inbox where run_id = $1 and key = $2::text) returning run_id
+        ),
         put as (
-          insert into @.inbox (run_id, key, at, command) select run_id, $2::text, $3::int8, $4::text from known
-          where not exists (select from @.inbox where run_id = $1 and key = $2::text)
+          insert into @.inbox (run_id, key, at, command) select run_id, $2::text, $3::int8, $4::text from woken
           on conflict (run_id, key) do nothing returning pos
         )
         select (select count(*) from known) as runs, (select count(*) from put) as entries, ${durabilityText.barrier}`

@@ -22,7 +22,7 @@ export const tables: Readonly<Record<string, string>> = {
   history: `digest ${text} primary key, before ${text} references @.history (digest), message text not null`,
   run: `pos bigint not null, run_id ${text} primary key, head_seq bigint not null, head_hash ${text} not null, epoch bigint not null,
     session_id ${text}, session_place bigint, ended_at bigint, history ${text} references @.history (digest), seal ${text} not null,
-    lease_holder ${text}, lease_until bigint`,
+    lease_holder ${text}, lease_until bigint, due_at bigint`,
   event: `pos bigint primary key, xid xid8 not null default pg_current_xact_id(), run_id ${text} not null references @.run (run_id),
     seq bigint not null, type ${text} not null, turn bigint not null, tool_call_id ${text}, attempt bigint, at bigint not null,
     epoch bigint not null, v bigint not null, key_id ${text}, body text not null, salt ${text}, commitment ${text}, hash ${text} not null`,
@@ -44,6 +44,7 @@ const derivedTables: Readonly<Record<string, string>> = {
 export const indexes: readonly string[] = [
   'unique index run_pos on @.run (pos)',
   'unique index run_session on @.run (session_id, session_place) where session_id is not null',
+  'index run_due on @.run (due_at, pos) where due_at is not null',
   'index run_history on @.run (history) where history is not null',
   'unique index event_seq on @.event (run_id, seq)',
   'unique index event_tail on @.event (xid, pos)',

@@ -15,7 +15,7 @@ import { genesisHash, sealRun, type RunCell } from '../format/chain.ts'
 import { eventColumns, isRunId, isSameEvent, linkEvents, type EventRow } from '../format/event-row.ts'
 import { eventColumnsText, type InboxRow, runColumnsText, type RunRow } from '../store/database.ts'
 import { requireSound } from '../store/records.ts'
-import { droppedRunConflict, factsOnce, type AppendRequest } from '../store/store.ts'
+import { droppedRunConflict, factsOnce, type AppendRequest, type StoredWait } from '../store/store.ts'
 import { sqliteCode } from './open-database.ts'
 
 /** The time of this machine, which all processes with the file share, in milliseconds since 1970 UTC. */
@@ -48,21 +48,23 @@ export class SqliteRecords {
       this.#blanked()
     }
     if (events.length > 0) this.#write(request, run)
-    if (events.some(({ event }) => event.type === 'run_finished')) this.#statements.endLease.run(runId)
-    else if (request.lease && events.length > 0) this.#giveLease(runId, request.lease)
+    if (events.length === 0) return after
+    if (events.some(({ event }) => event.type === 'run_finished')) this.#statements.end.run(runId)
+    else if (request.lease) this.#giveLease(runId, request.lease)
+    if (request.wakes !== undefined && isRunId(request.wakes)) this.#statements.wake.run(request.wakes)
     return after
   }
 
   /** Raises the epoch of a run. From then on the writer before can append nothing. */
   acquire(runId: RunId, claim?: TakeOverClaim): Head {
     const run = this.#requireRun(runId)
-    if (claim === undefined) this.#statements.endLease.run(runId)
-    else {
+    if (claim) {
       const lease = this.#statements.lease.get(runId)
       if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
         throw createDrivenByOtherError(runId, lease)
-      this.#giveLease(runId, claim)
     }
+    this.#giveLease(runId, claim)
+    this.#statements.wake.run(runId)
     this.#moveRun({ ...run, epoch: run.epoch + 1 })
     return { seq: run.head_seq, epoch: run.epoch + 1 }
   }
@@ -73,12 +75,13 @@ export class SqliteRecords {
     )
   }
 
-  release(runId: RunId, holder: string): void {
-    if (isRunId(runId)) this.#statements.release.run(runId, holder)
+  release(runId: RunId, holder: string, wait?: StoredWait): void {
+    if (wait === undefined) this.#statements.release.run(runId, holder)
+    else this.#statements.rest.run(JSON.stringify(wait.children), wait.dueAt, runId, holder)
   }
 
-  #giveLease(runId: RunId, { holder, forMs }: LeaseClaim): void {
-    this.#statements.giveLease.run(holder, Math.ceil(forMs), runId)
+  #giveLease(runId: RunId, { holder, forMs }: Partial<LeaseClaim> = {}): void {
+    this.#statements.giveLease.run(holder ?? null, forMs === undefined ? null : Math.ceil(forMs), runId)
   }
 
   /** Returns whether the key is new. */
@@ -87,6 +90,7 @@ export class SqliteRecords {
     if (this.#statements.inboxKey.get(runId, key) !== undefined) return false
     if (run.ended_at !== null) throw createEndedError(runId)
     this.#statements.put.run(runId, key, at, command)
+    this.#statements.wake.run(runId)
     return true
   }
 
@@ -205,7 +209,7 @@ function prepareStatements(database: Database) {
     ),
     placeTaken: values<number>('select 1 from run where session_id = ? and session_place = ?'),
     lastPlace: values<number>(`select seq from sqlite_sequence where name = 'event'`),
-    insertRun: rows(`insert into run (${runColumnsText}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    insertRun: rows(`insert into run (${runColumnsText}, due_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`),
     moveRun: rows(
       'update run set head_seq = ?, head_hash = ?, epoch = ?, ended_at = ?, history = ?, seal = ? where run_id = ?',
     ),
@@ -231,9 +235,16 @@ function prepareStatements(database: Database) {
     release: rows(
       'update run set lease_holder = null, lease_until = null where run_id = ? and lease_holder = ?',
     ),
-    endLease: rows(
-      'update run set lease_holder = null, lease_until = null where run_id = ? and lease_holder is not null',
+    rest: rows(
+      `update run set lease_holder = null, lease_until = null, due_at = case
+        when ended_at is not null then null
+        when exists (select 1 from inbox where inbox.run_id = run.run_id and taken_seq is null) then 0
+        when exists (select 1 from json_each(?) join run as child on child.run_id = value where child.ended_at is not null) then 0
+        else ? end
+      where run_id = ? and lease_holder = ?`,
     ),
+    end: rows('update run set lease_holder = null, lease_until = null, due_at = null where run_id = ?'),
+    wake: rows('update run set due_at = 0 where run_id = ? and ended_at is null and due_at is not 0'),
   }
 }
 

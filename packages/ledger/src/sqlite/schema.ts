@@ -10,10 +10,10 @@ export const schemaVersion = 1
 const recordTables: readonly string[] = [
   // One row a message of what runs begin with, so that a session's messages are kept once.
   `create table history (digest text primary key, before text references history (digest), message text not null) strict, without rowid`,
-  // Where each run stands: appending is a compare-and-swap of this row. The lease is not part of the record.
+  // Where each run stands: appending is a compare-and-swap of this row. Its lease and when it is due are not part of the record.
   `create table run (pos integer primary key, run_id text not null unique, head_seq integer not null, head_hash text not null,
   epoch integer not null, session_id text, session_place integer, ended_at integer, history text references history (digest),
-  seal text not null, lease_holder text, lease_until integer, unique (session_id, session_place)) strict`,
+  seal text not null, lease_holder text, lease_until integer, due_at integer, unique (session_id, session_place)) strict`,
   // One event is one row.
   `create table event (pos integer primary key autoincrement, run_id text not null references run (run_id), seq integer not null,
   type text not null, turn integer not null, tool_call_id text, attempt integer, at integer not null, epoch integer not null,
@@ -45,6 +45,8 @@ const indexes: readonly string[] = [
   `create unique index event_call on event (tool_call_id, run_id, type, attempt) where tool_call_id is not null`,
   'create index event_at on event (at)',
   'create index inbox_open on inbox (run_id, pos) where taken_seq is null',
+  // What has something to do, however many runs wait.
+  'create index run_due on run (due_at) where due_at is not null',
   'create index removal_event on removal (run_id, seq)',
   // Triggers ask it for each row of a run that is dropped, which may have had a removal for each event.
   `create index removal_dropped on removal (run_id) where kind = 'dropped'`,

@@ -19,7 +19,7 @@ import {
   type StoreDatabase,
 } from '../store/database.ts'
 import { removeContent } from '../store/removals.ts'
-import type { AppendRequest, Store } from '../store/store.ts'
+import type { AppendRequest, Store, StoredWait } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { findFileFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
@@ -110,8 +110,8 @@ export class SqliteStore implements Store {
     return this.#submit('lazy', () => this.#records.renew(runIds, claim))
   }
 
-  release(runId: RunId, holder: string): Promise<void> {
-    return this.#submit('lazy', () => this.#records.release(runId, holder))
+  release(runId: RunId, holder: string, wait?: StoredWait): Promise<void> {
+    return this.#submit('lazy', () => this.#records.release(runId, holder, wait))
   }
 
   put(runId: RunId, entry: InboxRow): Promise<boolean> {

@@ -5,7 +5,7 @@ import { eventColumns, type EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
 import type { StoredRunRow } from '../projection/projections.ts'
 
-/** The row of a run beside its lease. */
+/** The row of a run beside its lease and when it is due. */
 export type RunRow = RunCell & { readonly seal: string }
 
 /** An entry of an inbox, with its command as canonical JSON. */
@@ -18,7 +18,11 @@ export interface InboxRow {
 /** The tables, which have the same names and columns in both databases. */
 export interface Schema {
   readonly event: EventRow
-  readonly run: RunRow & { readonly lease_holder: string | null; readonly lease_until: number | null }
+  readonly run: RunRow & {
+    readonly lease_holder: string | null
+    readonly lease_until: number | null
+    readonly due_at: number | null
+  }
   readonly history: HistoryRow
   readonly inbox: InboxRow & {
     readonly pos: number
@@ -130,7 +134,7 @@ export function listParameters(values: readonly unknown[]): string {
   return values.map((_, index) => `$${index + 1}`).join(', ')
 }
 
-/** The columns of a run's row beside its lease, in the order in which they are inserted. */
+/** The columns of a run's row that are part of the record, in the order in which they are inserted. */
 export const runColumns: readonly (keyof RunRow)[] = [
   ...(['pos', 'run_id', 'head_seq', 'head_hash', 'epoch', 'session_id', 'session_place'] as const),
   ...(['ended_at', 'history', 'seal'] as const),

@@ -17,15 +17,17 @@ import {
   requireWellFormed,
   toStorableText,
   takesEntries,
+  toDueAt,
 } from '@tallystick/core/store-kit'
 import type { InboxEntry } from '@tallystick/core/vocabulary'
 import { encodeEvent } from '../format/body.ts'
+import { isRunId } from '../format/event-row.ts'
 import { type Keyring, Sealer } from '../format/keyring.ts'
 import { findEvents } from './find-events.ts'
 import { readEvents, RowReader } from './read-events.ts'
 import { redact } from './redact.ts'
 import type { InboxRow, StoreDatabase } from './database.ts'
-import { hasLost, listRuns, readHead, readInbox, readKeyId, readLease } from './records.ts'
+import { hasLost, listDue, listRuns, readHead, readInbox, readKeyId, readLease } from './records.ts'
 import { internals, type Internals, type Store } from './store.ts'
 import { tailEvents } from './tail-events.ts'
 
@@ -56,10 +58,10 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
       requireAppend(runId, expected, events)
       database.requireOpen()
       requireWellFormed(runId, expected, events)
-      const { durability, consumedInboxKeys: takes = [], lease } = options
+      const { durability, consumedInboxKeys: takes = [], lease, wakes } = options
       const head = await sealing.append(runId, events, (sealer) =>
         store.append({
-          ...{ runId, expected, durability, takes, lease, isSealed: sealer !== undefined },
+          ...{ runId, expected, durability, takes, lease, wakes, isSealed: sealer !== undefined },
           events: events.map((event) => encodeEvent(event, sealer)),
         }),
       )
@@ -80,6 +82,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     read: (runId, range) => readEvents(database, rows, runId, range),
     find: (query) => findEvents(database, rows, query),
     runs: (filter) => listRuns(database, filter),
+    due: (filter) => listDue(database, filter),
     async put(runId, entry) {
       requirePut(runId, entry)
       requireInboxKey(entry.key)
@@ -100,7 +103,10 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
       return await readLease(database, runId)
     },
     renew: (runIds, claim) => store.renew(runIds, claim),
-    release: (runId, holder) => store.release(runId, holder),
+    async release(runId, holder, wait) {
+      const stored = wait && { dueAt: toDueAt(wait), children: wait.children?.filter(isRunId) ?? [] }
+      if (isRunId(runId)) await store.release(runId, holder, stored)
+    },
     // Sealed content is gone with its key, which the store does not see.
     async isWhole(runId) {
       requireTextId('ledger.isWhole', runId)

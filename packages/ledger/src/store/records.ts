@@ -1,6 +1,6 @@
 import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/core'
-import { isStorableName, requireRunFilter } from '@tallystick/core/store-kit'
-import type { Head, Lease, RunFilter, RunRecord } from '@tallystick/core/vocabulary'
+import { isStorableName, requireDueFilter, requireRunFilter, toWholeTime } from '@tallystick/core/store-kit'
+import type { DueFilter, DueRun, Head, Lease, RunFilter, RunRecord } from '@tallystick/core/vocabulary'
 import type { RemovalRow } from '../format/chain.ts'
 import { isRunId, formatRunId, outOfOrder, RunIdSieve, type EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
@@ -137,6 +137,41 @@ export async function* listRuns(
       left -= 1
       database.requireOpen()
       yield toRunRecord(row)
+    }
+    if (batch.length < asked) return sieve.end()
+  }
+}
+
+/** The due runs of the port, batch after batch, by the index of those that are due at any time. */
+export async function* listDue(
+  database: Asked & Pick<StoreDatabase, 'requireOpen'>,
+  filter: DueFilter,
+): AsyncGenerator<DueRun> {
+  requireDueFilter(filter)
+  const { before, after, limit = Infinity } = filter
+  let last = { due_at: -1, pos: -1 }
+  if (after) {
+    const run = await readRun(database, after.runId)
+    if (run === undefined) throw new RunNotFoundError(after.runId)
+    last = { due_at: toWholeTime(after.dueAt), pos: run.pos }
+  }
+  const sieve = new RunIdSieve()
+  for (let left = limit; left > 0;) {
+    const asked = Math.min(runsPerBatch, left)
+    const batch = await database.ask<{ run_id: string; due_at: number; pos: number }>(
+      `select run_id, due_at, pos from @.run where due_at <= $1 and (due_at, pos) > ($2, $3)
+        and (lease_until is null or lease_until <= ${database.now}) order by due_at, pos limit $4`,
+      [toWholeTime(before), last.due_at, last.pos, asked],
+    )
+    for (const row of batch) {
+      // An index that is out of order would have the same batch listed for ever.
+      if (row.due_at < last.due_at || (row.due_at === last.due_at && row.pos <= last.pos))
+        throw outOfOrder('its due runs')
+      last = row
+      if (!sieve.keeps(row.run_id)) continue
+      left -= 1
+      database.requireOpen()
+      yield { runId: row.run_id as RunId, dueAt: row.due_at }
     }
     if (batch.length < asked) return sieve.end()
   }

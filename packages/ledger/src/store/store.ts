@@ -23,21 +23,33 @@ export interface AppendRequest {
   readonly durability: Durability
   /** Who drives the run from this append on. */
   readonly lease?: LeaseClaim | undefined
+  /** A run that becomes due, unless it has ended. */
+  readonly wakes?: RunId | undefined
   /** Keys of inbox entries that leave the inbox. */
   readonly takes: readonly string[]
   /** The run can be erased by its key, so the inbox keeps no copy of the commands that it takes. */
   readonly isSealed: boolean
 }
 
+/** What a run waits for. */
+export interface StoredWait {
+  /** When it is due; null for never. */
+  readonly dueAt: number | null
+  /** Ids of child runs whose end it waits for. */
+  readonly children: readonly RunId[]
+}
+
 /**
  * The work that SQLite and Postgres each do in their own way, over the same tables. `openLedger` makes a ledger of it; reading is the
  * same for both, by statements to its `database`. Members reject with a `TallystickError`.
  */
-export interface Store extends Pick<RunLeases, 'renew' | 'release'> {
+export interface Store extends Pick<RunLeases, 'renew'> {
   readonly database: StoreDatabase
   append(request: AppendRequest): Promise<Head>
   /** Raises the epoch of a run, durably, and gives its lease to who claims it. */
   acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head>
+  /** Ends the lease of a run if that holder has it. With `wait` the run is due then, or at once for what came in meanwhile. */
+  release(runId: RunId, holder: string, wait?: StoredWait): Promise<void>
   /** Returns whether the key is new. */
   put(runId: RunId, entry: InboxRow): Promise<boolean>
   /**

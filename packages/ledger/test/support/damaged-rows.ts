@@ -141,6 +141,7 @@ const unchecked: Readonly<Record<string, string>> = {
   sqlite_sequence: 'has the last place given; places are compared with the events, and others are given anew',
   'run.lease_holder': 'says who may resume a run, and is not part of the record: epochs fence writers',
   'run.lease_until': 'likewise',
+  'run.due_at': 'says when a run is to be looked at, and is not part of the record: looking at it decides',
   ledger: 'has the version of the schema, without which the ledger is not opened',
   'event.xid': 'orders a tail over all runs; within a run it is compared',
 }

@@ -2,6 +2,7 @@ import { appendCases, lostAcknowledgementCases, malformedCases } from './append.
 import { changeCases, sharedCases } from './changes.ts'
 import { closeCases } from './close.ts'
 import { contentCases, historyCases } from './content.ts'
+import { dueCases } from './due.ts'
 import { askedCases, findCases, searchCases } from './find.ts'
 import { inboxCases } from './inbox.ts'
 import { leaseCases, takeOverCases } from './leases.ts'
@@ -43,6 +44,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...inboxCases,
   ...changeCases,
   ...leaseCases,
+  ...dueCases,
   ...closeCases,
   ...sharedCases,
 ]

@@ -25,6 +25,7 @@ export function wrapLedger(inner: () => Ledger, { call, each }: LedgerWrappers):
     read: (...args) => each(inner().read(...args)),
     find: (query) => each(inner().find(query)),
     runs: (filter) => each(inner().runs(filter)),
+    due: (filter) => each(inner().due(filter)),
     tail: (after) => each(inner().tail(after)),
     put: (...args) => call(() => inner().put(...args)),
     inbox: (runId) => call(() => inner().inbox(runId)),

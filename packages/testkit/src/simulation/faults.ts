@@ -120,8 +120,8 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
         drives(runId, claim)
         return head
       }),
-    release: async (runId, holder) => {
-      if (!dead) await ledger.release(runId, holder)
+    release: async (...given) => {
+      if (!dead) await ledger.release(...given)
     },
     close: () => Promise.resolve(),
     get dead() {
