@@ -101,7 +101,7 @@ async function buildCommandTree(
     .addHelpText('after', afterHelp)
     .exitOverride()
     .configureOutput(output)
-    // At a glance: what a verb takes, its own help says.
+    // Only names: the help of a verb shows its arguments.
     .configureHelp({ subcommandTerm: (verb) => verb.name() })
   for (const [heading, verbs] of Object.entries(verbGroups)) {
     program.commandsGroup(heading)

@@ -191,7 +191,7 @@ export class ImportWriter {
     const events = this.#group
     const [first] = events
     if (first === undefined) return
-    // Taken out first: what a ledger refuses is not offered twice.
+    // Removed first: a refused batch is not appended twice.
     this.#group = []
     this.#groupCharacters = 0
     const { runId, seq, epoch } = first
@@ -335,7 +335,7 @@ class ImportedOrigins {
       }
       return 'unknown'
     } catch (error) {
-      // A damaged run that stood there before is not what is imported: verify names it.
+      // A run that was damaged before is not part of the import: verify names it.
       if (error instanceof TallystickError) return 'unknown'
       throw error
     }

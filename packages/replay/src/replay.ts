@@ -367,6 +367,6 @@ function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent
 /** Leaves out time and cause, which a replay takes from the record. */
 function toComparable(event: RuntimeEvent, state: RunState | undefined): object {
   const { at: _at, cause: _cause, inboxKey: _key, draining: _draining, ...rest } = event
-  // A take-over names the definition where it is not the one in force before, which both are compared by.
+  // A take-over records the definition if it differs from the one before, by which both are compared.
   return rest.type === 'run_resumed' ? { definition: state?.definition, ...rest } : rest
 }

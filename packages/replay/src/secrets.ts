@@ -385,7 +385,7 @@ function maskedEscaped(secret: string, nested: number): string {
       .map((character) => (kept.test(character) ? character : next()))
       .join('')
   return secret.replaceAll(unit, (whole, backslashes: string = '', escaped: string = '') => {
-    // An even number of backslashes is so many of them, and escapes nothing.
+    // An even number of backslashes escapes nothing after it.
     const isEscape = escaped !== '' && Math.floor(backslashes.length / (nested + 1)) % 2 === 1
     if (!isEscape) return backslashes + plain(whole.slice(backslashes.length))
     const code = escaped.startsWith('u') ? Number.parseInt(escaped.slice(1), 16) : undefined

@@ -27,7 +27,7 @@ export async function askLine(
     const terminal = createInterface({ input, output, terminal: true, historySize: 0 })
     terminal.once('SIGINT', () => terminal.close())
     terminal.once('close', () => resolve(undefined))
-    // Further lines of the same paste go nowhere: they were typed before what is asked next.
+    // Further lines of the same paste are dropped: they were typed before the next question.
     terminal.once('line', (line) => {
       resolve(line.trim())
       terminal.close()

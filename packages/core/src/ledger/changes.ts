@@ -143,7 +143,7 @@ export class Changes<Item> implements AsyncIterableIterator<Item | typeof caught
   }
 
   async *#follow(): AsyncGenerator<Item | typeof caughtUp, void> {
-    // Before the first look: a hint about what is recorded from here on leads to another look.
+    // Before the first read: a hint about later events leads to another read.
     this.#subscription = this.#hints().subscribe({
       next: () => this.#wakeup.wake(),
       error: (error: unknown) => {

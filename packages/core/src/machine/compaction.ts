@@ -158,7 +158,7 @@ export function compactBeforeCall(
   { compaction }: Rules,
 ): Shortening | undefined {
   if (compaction === undefined || state.contextTokens <= compaction.maxContextTokens) return undefined
-  // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
+  // Once per turn: a history that is still too long by our estimate cannot be made to fit this way.
   if (state.compactedTurn === state.turn) return undefined
   const cut = findCut(readMessages(state.history), compaction.keepMessages)
   const shorter = isWorthwhile(state, cut) ? shortenHistory(state, now, { cut, compaction }) : undefined

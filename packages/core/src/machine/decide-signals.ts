@@ -610,7 +610,7 @@ function decideToolEnded(
   const { failures = 0 } = call.tries ?? {}
   if (!signal.retryable || failures === 0)
     return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
-  // Trying again did not help. Each form says it: the model reads the last that there is.
+  // Trying again did not help. Each form says so: the model reads the last one.
   const more = toTextContent('failed', `All ${failures + 1} attempts of this call have failed.`)
   const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
   const whole = { ...result, content: [...content, ...more] }

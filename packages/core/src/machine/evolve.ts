@@ -549,7 +549,7 @@ function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): 
   const fit = { valid, ...(error !== undefined && { error }) }
   const next = { ...state, reply: { ...state.reply, fit } }
   if (valid && output !== undefined) {
-    // Where the answer was wrapped, its text is what was wrapped.
+    // If the answer was wrapped, its text is the unwrapped value.
     const lastText = state.definition.output?.wrapped ? toCanonicalJson(output) : state.lastText
     return { ...next, output: { value: output }, lastText }
   }

@@ -66,7 +66,7 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
     attempt,
     failures: again && isSameModel(state.attempt.model, event.model) ? state.failures : 0,
     turnStartedAt: again ? state.turnStartedAt : event.at,
-    // A fallback stays in use; what a turn changes is for that turn.
+    // A fallback stays in use; the change of a turn applies to that turn only.
     ...(again && { model: event.model }),
     totals: {
       ...totals,

@@ -81,7 +81,7 @@ export function createHistory(messages: readonly Message[]): History {
 export function appendMessage(history: History, message: Message): History {
   const { length, store } = history
   const next = store.messages[length]
-  // A run that is read again says what its writer had said: it shares what is known of that.
+  // A run that is read again has the history that its writer had: it shares what is known about it.
   if (next !== undefined && isSameJson(next, message)) return { length: length + 1, store }
   // A view that is not the newest of its store has other siblings: it grows in a store of its own.
   const own = next === undefined ? store : copyStore(history)

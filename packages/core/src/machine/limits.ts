@@ -712,7 +712,7 @@ function listCallsPastLimit(state: ExecutingState): readonly Call[] {
   if (unstarted.length <= left) return []
   // Calls that wait may get the unused part of a child run's grant.
   if (state.calls.some(({ grant, status }) => grant && status !== 'settled')) return []
-  // A call that is served a recorded answer takes no start, nor does one that may yet be.
+  // A call that gets a recorded answer uses no start, and one that may still get it does not either.
   const waiting = findCallsAwaitingEqual(state)
   const served = new Set(serveRepeats(state).map(({ toolCallId }) => toolCallId))
   return unstarted.filter((call) => !waiting.has(call) && !served.has(call.toolCallId)).slice(left)

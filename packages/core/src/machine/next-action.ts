@@ -332,7 +332,7 @@ function startNextTurn(state: RunState, reply: Reply | undefined, now: number, r
   const sourced = rules.sourcedTools?.(state) ?? []
   const prepared = prepareCall(state, rules, {
     ...toOfferedCall(state),
-    // The tools of the agent's source are recorded where they are not those of the last turn.
+    // The tools of the agent's source are recorded if they differ from those of the last turn.
     ...(!isSameSource(state, sourced) && { sourced }),
   })
   if (prepared === 'pending') {

@@ -148,7 +148,7 @@ function listPhaseEffects(state: RunState): readonly Effect[] {
         : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}`, state }]
     case 'collecting':
       if (state.calls.length === 0) return requireAnswerCheck(state)
-      // Calls are looked at when the guardrails have nothing against what the user said.
+      // Calls are checked once the guardrails have passed the user's input.
       return state.blocked || state.inputCheck ? [] : [{ kind: 'check_calls', key: `check ${turn}`, state }]
     case 'executing': {
       const { started, deferred, in_doubt } = summarizeCalls(state.calls).counts

@@ -84,7 +84,7 @@ export function recoverRandom(
   const policy = isModel ? attempts?.retry : call?.retry
   const failures = isModel ? attempts?.failures : call?.tries?.failures
   const longest = policy && failures !== undefined ? getLongestWait(policy, failures) : 0
-  // No chance gives a longer wait than 0: where that is too long, as where it was asked for, any would say the same.
+  // A random part of 0 gives the longest wait: if that is too long, or was requested, chance makes no difference.
   if (recorded === undefined || retryAfterMs >= 0 || longest <= 0) return 0
   return 2 * (1 - (recorded - at) / longest)
 }

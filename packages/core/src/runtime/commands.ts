@@ -251,7 +251,7 @@ class Answer<T> extends Promise<T> {
  */
 export function createAnswer<T>(asked: Promise<T>, onUnread: (error: unknown) => void): Promise<T> {
   const answer = new Answer<T>((resolve) => resolve(asked))
-  // A promise is read where it is handed on, so before it can reject.
+  // Whoever passes the promise on reads it there, before it can reject.
   void Promise.prototype.then.call(answer, undefined, (error: unknown) => {
     if (!answer.isRead) onUnread(error)
   })

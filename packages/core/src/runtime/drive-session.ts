@@ -65,7 +65,7 @@ export class DriveSession {
       while (sent.hasPending && state.phase !== 'done' && !this.#loop.isDraining) {
         // Until then the ledger names this process as the driver, and the command would be left to that one.
         await this.#tellLedger()
-        // A drain that came meanwhile reached the loop that has ended.
+        // A drain in between reached the loop that has ended.
         if (this.#loop.isDraining) break
         this.#loop = new RunLoop(this.#run)
         state = await this.#unlessAborted(this.awaitDecisions())
@@ -125,7 +125,7 @@ export class DriveSession {
     await sent.allDelivered()
     const isElsewhere = (await parts.leases.elsewhereMs(runId)) > 0
     const state = (isElsewhere ? await this.#followedElsewhere() : undefined) ?? (await this.resume(false))
-    // The run may have ended by what it obeyed last, before this process came to take it over.
+    // The last command may have ended the run before this process could take it over.
     if (!this.#loop.isWriter) await sent.acknowledgeLeft()
     return state
   }

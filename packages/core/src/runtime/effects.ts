@@ -102,7 +102,7 @@ export class Effects {
     const begin = starters[kind] as Starter<Effect['kind']>
     inFlight.begun = begin(effect, this.#run, (signal) => {
       if (inFlight.isStopped) return
-      // The caller may continue using the values it gave: what is recorded is a copy of them.
+      // The caller may go on changing the values that it passed: the record holds a copy.
       this.#run.post(deepFreeze(withShortResult(signal, effect, this.#run)))
     })
   }

@@ -240,7 +240,7 @@ async function readResultsUnderWay(ledger: Ledger, { state, source }: Forked): P
   const reports = new ToolReports(source.calls.filter(({ status }) => status === 'to_retry'))
   const facts: Fact[] = []
   for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
-    // Every call has its result before the turn continues: a fork costs no more where a long run follows.
+    // Every call has its result before the turn continues, so reading stops there: the length of the run does not matter.
     if (event.type === 'tool_results_injected') break
     if (event.type === 'approval_decided' && event.input) {
       // Nobody can say any more whether a call with a removed input is the same.

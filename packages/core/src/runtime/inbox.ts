@@ -101,7 +101,8 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     const delivered = sent.deliveredKeys
     const entries = await parts.ledger.inbox(runId)
     if (delivered.length === 0 && entries.length === 0) {
-      // A hint without an entry may be about a take-over: what is in flight here must not wait for the next append to learn it.
+      // A hint without an entry may be about a take-over: work in flight here must not wait for the next append to learn of
+      // it.
       return isHinted ? await requireLastEpoch(parts.ledger, runId, epoch) : undefined
     }
     const there = new Set(entries.map(({ key }) => key))
@@ -130,8 +131,8 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
       this.#spent = [...this.#spent, key]
       return await forwardToChild(parts.ledger, entry, targetRunId, runId)
     }
-    // Input that an approver gives is tried by the tool: the sender may not have had it. Only what has to be asked about waits
-    // its turn: a cancel stops the run at once.
+    // The tool checks the input of an approver, since the sender may not have had the tool. Only such commands wait for
+    // their turn: a cancel stops the run at once.
     if (command.type === 'approve' && command.input) {
       const fault = await findChangedInputFault(command, state, {
         agent: parts.agents.find(state.agent),

@@ -288,7 +288,7 @@ export class RunLoop {
       isBareResume(run.state, batch) && (this.#isResumeRedundant || consumed.length === 0)
     if (batch.events.length > 0 && !this.#isResumeRedundant) {
       if (!(await this.#append(batch, consumed))) {
-        // The batch would end the run, and a command came in meanwhile: decides again, with that command.
+        // The batch would end the run, but a command has arrived: decides again, with that command.
         run.mailbox.putBack(mail.filter(({ message }) => message !== this.#pendingResume))
         this.#inbox.markUnread()
         return undefined

@@ -374,7 +374,7 @@ export function toCancelCommand(signal: CancelSignal | undefined): OutsideComman
 export function cancelWith(signal: CancelSignal, driver: RunDriver): void {
   const onAbort = (): void => {
     const command = toCancelCommand(signal)
-    // A run that takes no command has failed, and its handle says so.
+    // If a run cannot take the command, it has failed, and its handle reports that.
     if (command) driver.send(command).catch(() => {})
   }
   const leave = (): void => signal.removeEventListener('abort', onAbort)

@@ -296,7 +296,7 @@ export async function requireSameRun(ledger: Ledger, runId: RunId, order: KeyedO
 export function toUserMessage(input: string | readonly UserPart[]): UserMessage {
   const parts = typeof input === 'string' ? [{ type: 'text' as const, text: input }] : input
   const given: UserMessage = { role: 'user', parts }
-  // The copy is checked, and not what it was made of, which may say something else each time that it is read.
+  // The copy is checked, not the original, which may return something else at each read.
   const message = isJson(given) ? deepFreeze(given) : given
   if (input === '' || (Array.isArray(input) && input.length === 0)) {
     throw new ConfigurationError(
@@ -367,7 +367,7 @@ function isConversation(input: RunInput): input is readonly InputMessage[] {
 function requireMessage(given: InputMessage, index: number): Message {
   const full =
     given !== null && typeof given === 'object' && 'content' in given ? toFullMessage(given) : given
-  // The copy is checked, and not what it was made of, which may say something else each time that it is read.
+  // The copy is checked, not the original, which may return something else at each read.
   const whole = isJson(full) ? deepFreeze(full) : full
   const fault = messageSchema(whole)
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0

@@ -150,7 +150,7 @@ function addRepairNote(
   if (verdict.kind === 'run') return isGuess && effect === 'write' ? { kind: 'ask', reason: note } : verdict
   if (verdict.kind === 'refuse') return verdict
   const { reason } = verdict
-  // In a replay the reason on record says it already.
+  // In a replay the recorded reason contains it already.
   const withNote = reason?.endsWith(note) ? reason : reason === undefined ? note : `${reason}. ${note}`
   return { kind: 'ask', reason: withNote }
 }

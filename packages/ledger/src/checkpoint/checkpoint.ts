@@ -66,7 +66,7 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
   for (const head of heads) before.log.append(formatEntry(head))
   const header = before.log.header(origin)
   const note = signNote(formatHeader(header), { name: origin, key })
-  // A checkpoint that says what the one before says adds nothing.
+  // A checkpoint equal to the one before adds nothing.
   if (heads.length > 0 || before.end === 0) {
     if ((await readSize(file)) !== size) {
       throw new ConfigurationError(

@@ -55,7 +55,7 @@ export class Transactions {
     try {
       const before = durability === 'barrier' ? this.#rowsWritten.get() : undefined
       result = work()
-      // A commit that writes nothing syncs nothing, and what is lazy may be another process's.
+      // A commit that writes nothing syncs nothing, and lazy commits may be those of another process.
       if (before !== undefined && this.#rowsWritten.get() === before) this.#touch.run()
       this.#commit.run()
       this.#hasUnsynced = durability === 'lazy'

@@ -155,11 +155,11 @@ export class SqliteStore implements Store {
     const queries = await this.#loadQueries()
     const removed = await this.#write(() => {
       const count = this.transactions.transact('barrier', () => {
-        // First: a commit that cannot be acknowledged has removed what was to go.
+        // First, since a commit that cannot be acknowledged has removed the content all the same.
         this.#log.tookAway()
         return this.#carryOut(removeContent(queries, requests))
       })
-      // The log keeps copies of what was removed. Where a reader prevents it, it is truncated later.
+      // The log has copies of removed content. If a reader prevents truncating it now, that happens later.
       this.#opened.database.pragma('wal_checkpoint(truncate)')
       return count
     })

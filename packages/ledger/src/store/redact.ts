@@ -237,7 +237,7 @@ async function* listExpiredRows(
   const lastPos = end?.pos ?? 0
   for (let pos = 0; pos < lastPos;) {
     const toPos = pos + maxScanned
-    // Additions keep planners from the indexes by time and type: places are what the search continues by.
+    // The additions keep planners off the indexes by time and type: the search continues by place.
     const from = pos
     const rows = await query(({ db, sql }) =>
       db

@@ -99,7 +99,7 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
     broken = fault('pages', 'readable', error.message)
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
-  // Of a store that is damaged it does not matter what was derived.
+  // For a damaged store, derived data does not matter.
   const differs = ok ? await findStrayFault(ledger) : undefined
   yield {
     ...{ scope: 'store', ok, ...sum },

@@ -85,7 +85,7 @@ export class OllamaReader implements ReplyReader<WireLine> {
       this.#spoke = true
       this.#addWords('reasoning', textAt(message, 'thinking'), signals)
       this.#addWords('text', textAt(message, 'content'), signals)
-      // Calls come complete, and each is another one: neither `index` nor id tells them apart.
+      // Calls come complete, and each one is new: neither `index` nor id tells them apart.
       for (const wireCall of listAt(message, 'tool_calls')) {
         const wireFunction = objectAt(wireCall, 'function')
         const call: RequestedCall = {

@@ -309,7 +309,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
     streamed.fields = { ...streamed.fields, ...rest }
     streamed.inputIsNull ||= readBody(delta)['arguments'] === null
     const { text } = piece
-    // A server that sends a whole call again says nothing new.
+    // A server that repeats a whole call adds nothing.
     if (text === '' || (text === streamed.inputText && piece.name !== '' && streamed.isWhole())) return []
     streamed.inputText += text
     if (this.#isServersOwn(streamed)) return []
@@ -338,7 +338,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
       return last !== undefined && !last.isWhole() ? last : 'another'
     }
     if (sameId !== undefined) {
-      // One id for two calls: the index, where it says so, tells them apart.
+      // One id for two calls: the index, if present, tells them apart.
       const call = index === undefined || sameId.indexes.has(index) ? sameId : inPlace
       // A second object in the input of a whole call cannot belong to it.
       const isAnother = name !== '' && call.isWhole() && text.trim() !== '' && text !== call.inputText
@@ -393,7 +393,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
     const calls = asked.flatMap((streamed, place) => {
       const call = this.#readWholeCall(streamed)
       const last = place === asked.length - 1
-      // The last call of a reply that was cut may lack its end, and only its input tells.
+      // The last call of a reply that was cut may be incomplete; only its input shows that.
       const half = cut && last && (call.malformed !== undefined || streamed.inputText.trim() === '')
       return half ? [] : [{ streamed, call }]
     })

@@ -268,7 +268,7 @@ function renderReply(
     const item = genuine ? renderGenuine(one, rendering) : renderPlain(one, rendering)
     if (item !== undefined) items.push(item)
   }
-  // Reasoning has to be followed by what it led to: a reply that was cut after it loses it, too.
+  // Reasoning must be followed by its outcome, so a reply that was cut right after it loses it as well.
   return items.slice(0, items.findLastIndex((item) => item['type'] !== 'reasoning') + 1)
 }
 

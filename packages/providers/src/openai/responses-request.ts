@@ -140,7 +140,7 @@ export function renderRequest(
     input: input.length > 0 ? input : [{ role: 'user', content: '(The conversation begins here.)' }],
     stream: true,
     ...stored,
-    // Only what is stored can be sent for again.
+    // Only a stored response can be fetched again.
     ...(settings.background && { background: true, store: true }),
     ...renderTools(request, binding.names, settings, changes.refused ?? []),
     ...(Object.keys(text).length > 0 && { text }),

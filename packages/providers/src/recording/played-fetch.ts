@@ -71,7 +71,7 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
         ? 'all of its exchanges have been played'
         : `the next one differs at ${findDifference(request, waiting.request) ?? 'nothing that is kept'}`
     const message = `No answer to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it again.`
-    // Said as an answer, since clients hide what a `fetch` throws, and try again.
+    // Returned as an answer, since clients hide errors of `fetch`, and retry.
     const body = { type: 'error', error: { type: 'invalid_request_error', message } }
     return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } })
   }

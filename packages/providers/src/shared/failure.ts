@@ -118,7 +118,7 @@ export function toClientFailure(
   if (error.name === 'SyntaxError') {
     return failed(retryable('protocol'), 'The stream holds an event that is not valid JSON', known)
   }
-  // It says so in words alone, which speak of credentials, too.
+  // The only sign is its text, which also mentions credentials.
   if (error.message.includes('dangerouslyAllowBrowser')) {
     return new ProviderError({ ...final('invalid_request'), message: browserAdvice })
   }

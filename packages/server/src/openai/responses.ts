@@ -174,7 +174,7 @@ export function createResponseTable(names: ResponseNames = {}): MoveTable<Respon
     call_progressed: null,
     call_ended: null,
     step_ended: null,
-    // A request that answers what a run waits for gets a response of its own.
+    // A request that supplies what a run waits for gets a new response.
     run_reopened: ({ state: { runId, seq, agent, at, totals } }) => {
       usedBefore = totals.usage
       sequence = 0

@@ -247,7 +247,7 @@ function readItem(item: GivenItem, place: string): readonly ConversationItem[] {
     }
     case 'mcp_approval_response':
       return [readDecision(item, place)]
-    // Clients send back what a response held.
+    // Clients send back the items of a response.
     case 'reasoning':
     case 'mcp_approval_request':
       return []

@@ -74,7 +74,7 @@ export class SharedReads {
       // Only after the reader: a closed ledger ends its hints at once.
       room.upstream ??= this.#ledger.changes(runId).subscribe({
         next: () => {
-          // Before any reader looks again: the last look may lack what the hint is about.
+          // Before any reader reads again: the last read may miss what the hint is about.
           delete room.last
           room.hints.next()
         },

@@ -56,7 +56,7 @@ export const closeCases: readonly LedgerContractCase[] = [
     async (ledger) => {
       await startRun(ledger, run, [saying('a'), saying('b'), facts.cancel_requested])
       await startRun(ledger, otherRun, [saying('a')])
-      // A tail may keep back for a while what was acknowledged.
+      // A tail may hold back acknowledged events for a while.
       await tailUntil(ledger, 2)
       const underWay = [ledger.read(run), ledger.find(), ledger.tail(), ledger.runs()]
       const iterators = underWay.map((items) => items[Symbol.asyncIterator]())

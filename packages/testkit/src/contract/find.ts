@@ -227,7 +227,7 @@ export const searchCases: readonly LedgerContractCase[] = [
     'a search ends although as much is appended as it finds, and finds all that stood before',
     async (ledger) => {
       await startRun(ledger, otherRun, facts)
-      // More than a store reads at once, so that it meets what was appended meanwhile.
+      // More than a store reads at once, so that it meets events appended during the search.
       await startRun(
         ledger,
         run,

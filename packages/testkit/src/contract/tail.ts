@@ -127,7 +127,7 @@ export const tailCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a tail ends although as much is appended as it yields, and the next one yields the rest',
     async (ledger) => {
-      // More than a store reads at once, so that it meets what was appended meanwhile.
+      // More than a store reads at once, so that it meets events appended during the read.
       const many = Array.from({ length: 400 }, (_, index) => saying(`${index}`))
       let head = await startRun(ledger, run, many)
       await tailUntil(ledger, 401)

@@ -230,7 +230,7 @@ function answer(
 ): void {
   for (const approval of pending) {
     const decision = decide(approval)
-    // Refuses what neither approves nor says why not.
+    // Refuses a decision that neither approves nor gives a reason.
     requireOptions('simulate', personsAnswer, decision, 'what decide returned')
     if (!decision.approve)
       requireOptions('simulate', anyText, decision.reason, 'the reason that decide returned')

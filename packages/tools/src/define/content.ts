@@ -175,7 +175,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): Json 
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new NotJsonError(`${path} is ${value}, which JSON cannot carry`)
-    // JSON has one zero: what is shown now has to be what is read back later.
+    // JSON has one zero: the live value must equal the one that is read back.
     return value === 0 ? 0 : value
   }
   if (typeof value !== 'object') {

@@ -262,7 +262,7 @@ export function createTool<
         const doubt = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
         const answer: unknown = await reconcile(parsed.value, doubt)
         if (answer === 'unknown') return { state: 'unknown' }
-        // The runtime reports what is thrown here, and the call stays in doubt.
+        // The runtime reports this error, and the call stays in doubt.
         const { happened, result } = Object(answer) as { happened?: unknown; result?: unknown }
         if (typeof happened !== 'boolean') {
           throw new TypeError(

@@ -259,7 +259,7 @@ function decideRetry(
     const isWait = Number.isFinite(retryAfterMs) && (retryAfterMs as number) >= 0
     return { retryable: true, ...(isWait && { retryAfterMs: retryAfterMs as number }) }
   } catch {
-    // A rule that fails allows nothing: what it would have said is not known.
+    // A rule that fails allows nothing, since its answer is unknown.
     return {}
   }
 }

@@ -47,7 +47,7 @@ export function readOutput(toolName: string, output: InputSchema): OutputCheck {
   if (isStandard(output)) return createStandardParse(output)
   requireSchema(toolName, 'output', output)
   const parse = createSchemaParse(toolName, output)
-  // As JSON, since that is what the schema speaks of, and what is recorded.
+  // As JSON, which the schema describes and the ledger records.
   return (value) => parse(toJson(value) as JsonObject)
 }
 

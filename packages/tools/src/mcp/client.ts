@@ -269,7 +269,7 @@ async function connectHttp(
         idle: () => requests.idle(),
       }
     } catch (error) {
-      // The client closes its transport only where it has found out the revision of the server.
+      // The client closes its transport only once it knows the revision of the server.
       await Promise.allSettled([client.close(), transport.close()])
       const isAsked = error instanceof sdk.UnauthorizedError
       if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
@@ -285,7 +285,7 @@ function createHttpOptions(
   const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
   const bounded = boundFetch(options.fetch ?? fetch, maxMessageBytes)
   const learning: client.FetchLike = (url, init) => {
-    // Tokens come and go while a server runs: what it is sent is what must not come back.
+    // Tokens change while a server runs: those sent to it must not come back.
     const [, token = ''] = new Headers(init?.headers).get('authorization')?.split(' ') ?? []
     secrets.learn(token)
     return bounded(url, init)
@@ -319,7 +319,7 @@ export function readNegotiation(
 ): NonNullable<client.ClientOptions['versionNegotiation']> {
   const era = options.era ?? (isHttpServer(options) && options.type !== 'sse' ? 'auto' : 'legacy')
   const mode = era === 'legacy' || era === 'auto' ? era : { pin: era }
-  // A process that is silent is an older server; at a URL silence is no answer, and startMs says how long it is waited for.
+  // A silent process is an older server; at a URL, silence is a missing answer, which is waited for up to startMs.
   return { mode, probe: { timeoutMs: isHttpServer(options) ? noTimeoutMs : probeMs } }
 }
 

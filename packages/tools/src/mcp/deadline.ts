@@ -151,7 +151,7 @@ function readHttpFailure(status: number, message: string): CallFailure {
   // Many servers answer 400 to a session that they have forgotten, where the protocol asks for 404.
   if (status === 404 || (status === 400 && isUnknownSession(message))) return { kind: 'unknown_session' }
   if (status === 401 || status === 403) return { kind: 'answered', text: describeUnauthorized(status) }
-  // Something on the way lost the server or its answer: what it was asked for, it may have done.
+  // Something on the way lost the server or its answer: it may have done the work.
   if (status === 502 || status === 504) return { kind: 'in_doubt' }
   const after = status >= 500 && status !== 503 ? ` ${happened}` : ''
   return { kind: 'answered', text: `The server answered with HTTP ${status}: ${message}${after}` }

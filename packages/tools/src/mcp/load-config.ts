@@ -358,7 +358,7 @@ function readUrl(
     return url === undefined ? undefined : { url, type: type ?? 'sse' }
   }
   const url = entry.text(host === 'windsurf' ? 'serverUrl' : 'url')
-  // VS Code tries the older way itself where it says http.
+  // For http, VS Code itself falls back to the older transport.
   const given = host === 'vscode' && type === 'http' ? undefined : type
   return url === undefined ? undefined : { url, ...omitUndefined({ type: given }) }
 }

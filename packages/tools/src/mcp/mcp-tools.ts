@@ -415,7 +415,7 @@ function createMcpTool(
       description: listed.description,
       effect,
       recovery,
-      // The user's policy, and a question in any case where the tool is not what it was.
+      // The user's policy, and always a question if the tool has changed.
       async approval(input, context) {
         const now = connection.listing().tools.get(listed.name) ?? listed
         if (pins.hasChanged(now))
@@ -452,7 +452,7 @@ function createMcpTool(
   )
   return Object.freeze({
     ...tool,
-    // The server's own; what is checked here says less.
+    // The server's own schema; the checked one is weaker.
     inputSchema: listed.inputSchema,
     approval: typeof approval === 'function' ? 'by code' : approval,
     origin: Object.freeze({ server, name: listed.name }),

@@ -246,7 +246,7 @@ export function openTokenFile(
       if (typeof read === 'object' && read !== null && !Array.isArray(read))
         return read as Record<string, Kept>
     } catch {
-      // Said below, without what the file holds.
+      // Reported below, without the content of the file.
     }
     throw createUnusable(path, 'holds something else')
   }

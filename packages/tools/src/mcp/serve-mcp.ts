@@ -238,7 +238,7 @@ async function listenHttp(
     url: `http://${host.includes(':') ? `[${host}]` : host}:${given}/mcp`,
     async close() {
       server.close()
-      // Streams of events end, before what is left of the connections breaks.
+      // Streams of events end before the remaining connections are broken off.
       await handler.close()
       server.closeAllConnections()
     },
@@ -401,7 +401,7 @@ function waitForEnd(
     const cancelled$ = new ReplaySubject<string>()
     const stop = (): void => cancelled$.next('the client cancelled the call')
     const time = new AttemptTime(timers, tool, (reason) => {
-      // Before the tool hears of it: what it still says is too late.
+      // Before the tool learns of it: its later reports are too late.
       end(createTextEnding('timed_out', 'The tool was given up because it took too long.'))
       cancelled$.next(reason)
     })
@@ -453,7 +453,7 @@ export async function callAgent(
         progress({ message: `calls ${event.calls.map((call) => call.name).join(', ')}` })
       }
     },
-    // The result says what went wrong.
+    // The result contains the error.
     error: () => {},
   })
   try {

@@ -147,7 +147,7 @@ function runAround<Context>(
     const end = (ending: MiddlewareEnding): void => {
       if ('externalId' in ending) subscriber.next({ ...ending, type: 'tool_deferred' })
       else {
-        // A middleware that changed the result may have hidden what the exception says, too.
+        // A middleware that changed the result may have hidden the text of the exception, too.
         const isAsThrown =
           failure !== undefined &&
           'thrown' in failure &&
@@ -160,7 +160,7 @@ function runAround<Context>(
     }
     work().then(end, (thrown: unknown) => {
       if (!hasRun) return end(endThrown(thrown))
-      // The tool's result is left out: it may be what was to be hidden.
+      // The tool's result is left out: the middleware may have meant to hide it.
       const why = boundedText(describeError(thrown), 2_000)
       const done = tool.effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
       const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`

@@ -92,7 +92,7 @@ export function searchableTools<Context = AnyContext>(
     offered: ({ messages, before }) => {
       const names = new Set(toolsNow().map(({ name }) => name))
       const fixed = [toolName, ...always]
-      // The latest first, then those of the last turn that the conversation tells no more of.
+      // The latest first, then those of the last turn that the conversation no longer mentions.
       const latest = [...new Set([...readFoundNames(messages(), toolName), ...before.toReversed()])]
       const shown = new Set(
         latest.filter((name) => names.has(name) && !fixed.includes(name)).slice(0, maxShown),

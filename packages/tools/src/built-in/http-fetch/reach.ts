@@ -114,7 +114,7 @@ async function readTarget(
 }
 
 function createRefusal(url: URL, why: string): ToolError {
-  // A host is all that is named: the rest may hold what was not meant for anyone.
+  // Names only the host: the rest may contain a secret.
   return new ToolError(`${url.protocol}//${url.host} is refused: ${why}. Nothing was requested from it.`)
 }
 
@@ -130,7 +130,7 @@ function readPlace(toolName: string, option: string, text: string): Place {
   const [, host = '', port = ''] = /^(\[[0-9a-fA-F:.]+\]|[^\s:/@?#[\]\\]+):(\d{1,5})$/.exec(text) ?? []
   const url = `http://${host}`
   if (host !== '' && Number(port) > 0 && Number(port) < 65_536 && URL.canParse(url)) {
-    // As a URL writes it, so that 0x7f.1 and LOCALHOST are what they will be when they are asked for.
+    // In the form of a URL, so that 0x7f.1 and LOCALHOST equal the hosts of later requests.
     return { host: new URL(url).hostname.replaceAll(/^\[|\]$/g, ''), port: Number(port) }
   }
   throw new ConfigurationError(

@@ -144,7 +144,7 @@ function openFile(path: string): Database {
     throw explainNativeFailure('sqliteMemory', error) ?? error
   }
   try {
-    // No write-ahead log, in which a memory would live on; what is deleted is overwritten.
+    // No write-ahead log, in which a deleted memory would survive; deleted content is overwritten.
     database.pragma('journal_mode = delete')
     database.pragma('synchronous = full')
     database.pragma('secure_delete = on')

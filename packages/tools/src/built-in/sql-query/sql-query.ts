@@ -126,7 +126,7 @@ function readBounds(options: QueryOptions, lockShare: number): StatementBounds {
 function createPostgresQuery(options: PostgresQueryOptions): Tool {
   requireOptions('sqlQuery', postgresQueryOptions, options)
   const { connectionString, name = 'sql_query', timers = hostTimers, maxConnections = 4 } = options
-  // Where both times end at once, Postgres tells of the statement, not of the lock.
+  // If both times end at once, Postgres reports the statement, not the lock.
   const bounds = readBounds(options, 0.8)
   requireConnectionString(`The tool ${name}`, connectionString)
   // The server counts the wait for a lock to the time of the statement.
