@@ -1,0 +1,135 @@
+import { WaitingError, Worker, type JobsOptions, type Queue, type WorkerOptions } from 'bullmq'
+import type { Engine, Wake } from './engine.ts'
+
+export interface BullmqEngineOptions {
+  /** Its own, of no other jobs. Opened, heard for errors, and closed by its owner: after the workers. */
+  readonly queue: Queue
+  /**
+   * Options of the workers in BullMQ's own words, such as `limiter` (how many drives begin in a time, over all workers) and
+   * `lockDuration` (after so many milliseconds, 30,000 by default, a worker that says nothing counts as dead).
+   */
+  readonly workerOptions?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'autorun'>
+}
+
+/** No wake is given up, whatever number of drives or workers fail: the ledger says when a run ends. */
+const forever = 1_000_000_000
+
+/** How long Redis has to take back what has not ended. If it is away, it gives the wakes to others once their locks expire. */
+const goodbyeMs = 1_000
+
+/** BullMQ takes the lowest number first, from 1 on; before all of them, jobs without a number. */
+const middlePriority = 2 ** 20
+const lastPriority = 2 ** 21 - 1
+
+/**
+ * Delivers wakes as jobs of [BullMQ](https://docs.bullmq.io), in Redis or Valkey. A run has one job that waits, and while it is
+ * driven perhaps one more. A time to come is a delayed job of its own, which adds the job that waits when it is due; when a drive
+ * begins, it is removed.
+ */
+export function bullmqEngine({ queue, workerOptions }: BullmqEngineOptions): Engine {
+  const { connection, prefix } = queue.opts
+  // Wakes may give up when Redis is away; a worker waits for it.
+  const isClient = typeof Reflect.get(connection, 'duplicate') === 'function'
+  const ofWorkers = isClient ? connection : { ...connection, maxRetriesPerRequest: null }
+
+  /** The key of a hash: the time to come that was set last, by run. */
+  const times = queue.toKey('times')
+  const timerId = (runId: string, at: string | number): string => `${encodeURIComponent(runId)}@${at}`
+
+  const jobOptions = ({ priority = 0 }: Wake): JobsOptions => ({
+    priority: Math.min(Math.max(1, middlePriority - Math.trunc(priority)), lastPriority),
+    attempts: forever,
+    backoff: { type: 'custom' },
+    removeOnComplete: true,
+    stackTraceLimit: 1,
+  })
+
+  /** Brings forward a job that waits for its next attempt, too. */
+  const addDrive = async (wake: Wake): Promise<void> => {
+    const deduplication = { id: wake.runId, keepLastIfActive: true, reschedule: true }
+    await queue.add('drive', wake, { ...jobOptions(wake), deduplication })
+  }
+
+  /** Sets an earlier time before it removes a later one, so that a crash leaves one too many, never none. */
+  const addTimer = async (wake: Wake, at: number): Promise<void> => {
+    const client = await queue.getBackend().client
+    const set = await client.hget(times, wake.runId)
+    const isToCome = Number(set) > Date.now()
+    if (isToCome && Number(set) <= at) return
+    const jobId = timerId(wake.runId, at)
+    await queue.add('timer', wake, { ...jobOptions(wake), jobId, delay: Math.max(0, at - Date.now()) })
+    await client.hset(times, { [wake.runId]: at })
+    if (set !== null && isToCome) await queue.remove(timerId(wake.runId, set))
+  }
+
+  /** A drive sees what is to come, and its end sets the next time. */
+  const removeTimer = async (runId: string): Promise<void> => {
+    const client = await queue.getBackend().client
+    const set = await client.hget(times, runId)
+    if (set === null) return
+    await client.hdel(times, runId)
+    await queue.remove(timerId(runId, set))
+  }
+
+  return {
+    name: 'bullmq',
+    capabilities: new Set(['priorities', 'rateLimits']),
+
+    async wake(wake) {
+      if (wake.at !== undefined && wake.at > Date.now()) await addTimer(wake, wake.at)
+      else await addDrive(wake)
+    },
+
+    async work(drive, { concurrency }) {
+      const stopping = new AbortController()
+      const running = new Set<(reason: Error) => void>()
+      const worker = new Worker<Wake>(
+        queue.name,
+        async (job, token) => {
+          if (job.name === 'timer') return await addDrive(job.data)
+          await removeTimer(job.data.runId)
+          const { promise: graceIsOver, reject: giveUp } = Promise.withResolvers<never>()
+          running.add(giveUp)
+          try {
+            await Promise.race([drive(job.data, stopping.signal), graceIsOver])
+          } catch (error) {
+            if (!stopping.signal.aborted) throw error
+            // Goes to another worker at once. Nothing failed, so nothing is counted.
+            await job.moveToWait(token)
+            throw new WaitingError()
+          } finally {
+            running.delete(giveUp)
+          }
+        },
+        {
+          stalledInterval: 10_000,
+          maxStalledCount: forever,
+          ...workerOptions,
+          connection: ofWorkers,
+          ...(prefix !== undefined && { prefix }),
+          concurrency,
+          settings: {
+            backoffStrategy: (attempt) => Math.min(1000 * 2 ** (attempt - 1), 60_000),
+            ...workerOptions?.settings,
+          },
+        },
+      )
+      worker.on('error', (error) => queue.emit('error', error))
+      return {
+        async stop(graceMs) {
+          stopping.abort(new Error('The worker stops.'))
+          const isGone = Promise.withResolvers<void>()
+          const timers = [
+            setTimeout(() => {
+              for (const giveUp of running) giveUp(new Error('The time to stop is over.'))
+            }, graceMs),
+            setTimeout(isGone.resolve, graceMs + goodbyeMs),
+          ]
+          const leave = (): void => void worker.disconnect().catch(() => undefined)
+          await Promise.race([worker.close(), isGone.promise.then(leave)])
+          for (const timer of timers) clearTimeout(timer)
+        },
+      }
+    },
+  }
+}
