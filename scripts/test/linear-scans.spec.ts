@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findKeys, createKnownSecrets } from '@tallystick/core/internal'
-import { repeatedTexts } from '@tallystick/testkit'
+import { createRepeatedTexts } from '@tallystick/testkit'
 import { formatPlainText } from '../../packages/core/src/machine/history.ts'
 import { extractJson } from '../../packages/core/src/tools/tool-schema.ts'
 import { SecretMask } from '../../packages/replay/src/secrets.ts'
-import { failureText } from '../../packages/providers/src/shared/failure.ts'
+import { formatFailureText } from '../../packages/providers/src/shared/failure.ts'
 import { parseGlob } from '../../packages/tools/src/built-in/files/names.ts'
 import { findLines } from '../../packages/tools/src/built-in/files/text.ts'
 import { toMarkdown } from '../../packages/tools/src/built-in/http-fetch/markdown.ts'
-import { visibleText } from '../../packages/tools/src/define/text.ts'
+import { toVisibleText } from '../../packages/tools/src/define/text.ts'
 import { refuseUnseen } from '../../packages/tools/src/built-in/sql-query/sqlite-statement.ts'
 import { effort } from '../testing/effort.ts'
 import { type BlockCounter, blockCounter } from '../patterns/block-steps.ts'
@@ -27,9 +27,9 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
   ['the secrets in a text', (text) => mask.text(text)],
   ['the JSON of an answer', extractJson],
   ['the kind of a statement', refuseUnseen],
-  ['the words of a failure', failureText],
+  ['the words of a failure', formatFailureText],
   ['the lines with a text', (text) => findLines(`${'a'.repeat(50)}b`, text.replaceAll('\n', 'a'), Infinity)],
-  ['the output of a program', visibleText],
+  ['the output of a program', toVisibleText],
   ['the paths of a glob', parseGlob('*a*a*a*{a,*a}**/*a*b')],
   ['a page', (text) => toMarkdown(text, 'https://a.example/', Infinity)],
   [
@@ -40,8 +40,8 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
 ]
 
 /** The texts by their piece, which is the middle of their name. */
-const byPiece = Map.groupBy(repeatedTexts(100), ({ name }) => (JSON.parse(name) as string[])[1])
-const longByPiece = Map.groupBy(repeatedTexts(400), ({ name }) => (JSON.parse(name) as string[])[1])
+const byPiece = Map.groupBy(createRepeatedTexts(100), ({ name }) => (JSON.parse(name) as string[])[1])
+const longByPiece = Map.groupBy(createRepeatedTexts(400), ({ name }) => (JSON.parse(name) as string[])[1])
 /** All of them in a thorough run, and some of each kind in a quick one. */
 const pieces = [...byPiece].filter((_piece, index) => index % effort({ quick: 12, thorough: 3 }) === 0)
 

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { memoryLedger, TallystickError } from '@tallystick/core'
 import { option } from '@tallystick/core/internal'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { functionsOf } from '../testing/exported-functions.ts'
 
 /** Entries whose functions are called by code, not by people: what they are given was checked before, or is of a ledger. */
@@ -19,7 +19,7 @@ const builtOn: Readonly<Record<string, string>> = {
 const exempt: Readonly<Record<string, string>> = {
   '@tallystick/core joinText': 'a view of the parts of a message, called for each message',
   '@tallystick/core foldedHistory': 'a filter that a handoff is given',
-  '@tallystick/testkit otherPieces': 'cuts bytes of a test',
+  '@tallystick/testkit cutOtherwise': 'cuts bytes of a test',
   '@tallystick/tools json': 'its NotJsonError becomes the outcome of the tool call that returns it',
 }
 
@@ -35,8 +35,8 @@ const values: readonly (readonly [string, () => unknown])[] = [
 
 const ledger = memoryLedger()
 const runId = sampleRunId(1)
-const fact = everyFact(runId).run_started
-await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [fact]), { durability: 'barrier' })
+const fact = sampleFacts(runId).run_started
+await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, [fact]), { durability: 'barrier' })
 
 /** Every argument wrong, and one of them after others that are sound. */
 function readArguments(wrong: () => unknown): readonly (readonly unknown[])[] {

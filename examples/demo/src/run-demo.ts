@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { interactiveRun, chooseExitCode, exitCodes, processContext } from '@tallystick/cli'
+import { runInteractively, chooseExitCode, exitCodes, createProcessContext } from '@tallystick/cli'
 import type { CommandContext, ExitCode } from '@tallystick/cli'
 import { createRuntime } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -18,7 +18,7 @@ const watchablePaceMs = 12
 export async function runDemo(words: readonly string[]): Promise<ExitCode> {
   const options = readOptions(words)
   if (typeof options === 'number') return options
-  const context = { ...processContext(options.json), programName: 'npx -y pnpm@12 tallystick' }
+  const context = { ...createProcessContext(options.json), programName: 'npx -y pnpm@12 tallystick' }
   try {
     return await startRun(context, options)
   } catch (error) {
@@ -47,7 +47,7 @@ async function startRun(context: CommandContext, options: Options): Promise<Exit
       const runtime = createRuntime({ ledger, agents: [demo.agent] })
       const drain = (): Promise<unknown> => runtime.drain()
       const run = runtime.run(demo.agent, question)
-      const { reason } = await interactiveRun(context, run, { ...options, ledgerPath, drain })
+      const { reason } = await runInteractively(context, run, { ...options, ledgerPath, drain })
       return reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
     } finally {
       await demo.close()

@@ -6,9 +6,9 @@ export type { ConfigContext, ConfigSource, TallystickConfig } from './drive/conf
 export { runCommandLine } from './program.ts'
 
 // How the command shows a run and has its approvals decided, for programs that do the same.
-export { interactiveRun } from './drive/interactive-run.ts'
+export { runInteractively } from './drive/interactive-run.ts'
 export type { InteractiveRunOptions } from './drive/interactive-run.ts'
-export { processContext } from './command/context.ts'
+export { createProcessContext } from './command/context.ts'
 export type { CommandContext, CommandHost } from './command/context.ts'
 export { CommandError, chooseExitCode, exitCodes } from './command/exit-code.ts'
 export type { ExitCode } from './command/exit-code.ts'

@@ -3,7 +3,7 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import { Argument, Command, CommanderError, type OutputConfiguration } from '@commander-js/extra-typings'
 import {
   formatCommand,
-  processContext,
+  createProcessContext,
   requireHost,
   type CommandContext,
   type CommandHost,
@@ -47,7 +47,7 @@ export async function runCommandLine(
 ): Promise<ExitCode> {
   requireOptions('runCommandLine', wordList, words, 'the list of words')
   requireHost('runCommandLine', host)
-  const context = processContext(words.includes('--json'), host)
+  const context = createProcessContext(words.includes('--json'), host)
   let exitCode: ExitCode = exitCodes.ok
   const output = {
     writeOut: (text: string) => void context.print(text),

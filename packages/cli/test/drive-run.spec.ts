@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Run } from '@tallystick/core'
-import { everyFact, sampleRunId, scriptedModel, stamped, testTool } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, scriptedModel, stampFacts, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { driveRun, type ApprovalChoice } from '../src/drive/interactive-run.ts'
 import { readParent, readParents } from '../src/runs/find-run.ts'
@@ -82,7 +82,7 @@ describe('a run that a person drives', () => {
 })
 
 describe('the parents of a run', () => {
-  const { run_started: started } = everyFact(sampleRunId(1))
+  const { run_started: started } = sampleFacts(sampleRunId(1))
   const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started
 
   /** A ledger of runs, each with the run that it came from. */
@@ -91,7 +91,7 @@ describe('the parents of a run', () => {
     for (const [run, from, relation = 'child'] of runs) {
       const runId = sampleRunId(run)
       const parent = from === undefined ? {} : { parent: { runId: sampleRunId(from), seq: 1, relation } }
-      const events = stamped(runId, [{ ...plain, ...parent } as typeof started])
+      const events = stampFacts(runId, [{ ...plain, ...parent } as typeof started])
       await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     }
     return ledger

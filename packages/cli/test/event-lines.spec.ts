@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { deriveChildRunId, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { createScreen } from '../src/terminal/paint.ts'
@@ -11,7 +11,7 @@ const callId = sampleCallId(runId)
 /** The sample of a type, with other fields; `undefined` leaves one out. */
 function sample<T extends EventType>(type: T, change: { readonly [K in keyof EventOf<T>]?: unknown } = {}) {
   return {
-    ...everyFact(runId)[type],
+    ...sampleFacts(runId)[type],
     runId,
     seq: 7,
     at: 0,

@@ -1,9 +1,9 @@
 import { memoryLedger, type RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { findRun } from '../src/runs/find-run.ts'
 
-const { run_started: started } = everyFact(sampleRunId(1))
+const { run_started: started } = sampleFacts(sampleRunId(1))
 const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started
 const place = { programName: 'tallystick', ledgerPath: 'runs.db' }
 /** As the ids of runs that one millisecond began. */
@@ -14,7 +14,7 @@ async function ledgerOf(...runs: readonly (readonly [runId: RunId, worksFor?: Ru
   const ledger = memoryLedger()
   for (const [runId, from] of runs) {
     const parent = from && { parent: { runId: from, seq: 1, relation: 'child' as const } }
-    const events = stamped(runId, [{ ...plain, ...parent }])
+    const events = stampFacts(runId, [{ ...plain, ...parent }])
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   }
   return ledger

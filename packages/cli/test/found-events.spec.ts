@@ -1,17 +1,17 @@
 import { memoryLedger } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { type EventFinder, type Found, findEvents } from '../src/verbs/find.ts'
 
 const runId = sampleRunId(1)
-const fact = everyFact(runId)
-type Facts = Parameters<typeof stamped>[1]
+const fact = sampleFacts(runId)
+type Facts = Parameters<typeof stampFacts>[1]
 
 /** What is found in a run of these facts, which follow its start as events 2, 3 … */
 async function found(facts: Facts, finder: Partial<EventFinder> = {}): Promise<readonly Found[]> {
   const ledger = memoryLedger()
   const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = fact.run_started
-  const events = stamped(runId, [start, ...facts])
+  const events = stampFacts(runId, [start, ...facts])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   return await Array.fromAsync(findEvents(ledger, { call: { inputs: [] }, ...finder }))
 }

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, type Agent, type RunResult } from '@tallystick/core'
 import { manualClock, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
-import { projectionLag } from '@tallystick/ledger'
+import { countProjectionLag } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
@@ -237,7 +237,7 @@ describe('stats', () => {
     await using shop = await openShop()
     const lag = async (): Promise<number | undefined> => {
       const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
-      const lag = await projectionLag(ledger)
+      const lag = await countProjectionLag(ledger)
       await ledger.close()
       return lag
     }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunId } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { json, tallystickHere, tallystickRead } from './kit/tallystick.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const ledger = sqliteLedger(path)
   for (const ordinal of ordinals) {
     const runId = idOf(ordinal)
-    const { run_started, input_received: input, run_finished: end } = everyFact(runId)
+    const { run_started, input_received: input, run_finished: end } = sampleFacts(runId)
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
     const session = ordinal % 10 === 0 ? { sessionId: 'chat', sessionPlace: ordinal / 10 } : {}
     const ended = { ...end, turn: 0, turns: 0, toolCalls: 0, usage: {} }
@@ -30,7 +30,7 @@ beforeAll(async () => {
       { ...input, message: sampleMessage(`question ${ordinal}`) },
       ...(ordinal === many ? [] : [ended]),
     ]
-    const events = stamped(runId, facts).map((event) => ({ ...event, at: event.at + ordinal * 60_000 }))
+    const events = stampFacts(runId, facts).map((event) => ({ ...event, at: event.at + ordinal * 60_000 }))
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   }
   await ledger.close()

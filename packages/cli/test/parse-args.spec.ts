@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { processContext } from '../src/command/context.ts'
+import { createProcessContext } from '../src/command/context.ts'
 import {
   parseAge,
   parseEventNumbers,
@@ -77,7 +77,7 @@ describe('the place that a command runs in', () => {
   const contextOf = (json: boolean, ...terminals: readonly string[]) => {
     const stream = (name: string) => Object.assign(new PassThrough(), { isTTY: terminals.includes(name) })
     const [stdin, stdout, stderr] = [stream('stdin'), stream('stdout'), stream('stderr')]
-    return processContext(json, {
+    return createProcessContext(json, {
       ...{ env: {}, cwd: () => '/here', stdin: stdin as never, now: () => 5 },
       ...{ stdout: Object.assign(stdout, { columns: 90 }), stderr: Object.assign(stderr, { columns: 70 }) },
     })

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { processContext, type CommandContext } from '../src/command/context.ts'
+import { createProcessContext, type CommandContext } from '../src/command/context.ts'
 import { formatBytes, withProgress } from '../src/command/progress.ts'
 
 /** A place to run in, whose clock the test sets, and everything that is written in it, in order. */
@@ -9,7 +9,7 @@ function place(isTerminal: boolean) {
   const written: string[] = []
   const clock = { now: 0 }
   const context: CommandContext = {
-    ...processContext(false, {
+    ...createProcessContext(false, {
       ...{ env: {}, cwd: () => '/', stdin: stream() as never, stdout: stream(), stderr: stream() },
     }),
     now: () => clock.now,

@@ -1,13 +1,13 @@
 import type { RunState } from '@tallystick/core'
 import type { TodoItem } from '@tallystick/core/internal'
-import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { RunOutline } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { formatFacts, type ShownRun } from '../src/view/run-facts.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)
-const { run_started: started } = everyFact(runId)
+const { run_started: started } = sampleFacts(runId)
 const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started
 const begun = given([plain]).state as RunState
 

@@ -8,7 +8,7 @@ import {
 } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
-import { eventsToFold, foldTo } from '@tallystick/ledger'
+import { countEventsToFold, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { from, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -188,7 +188,7 @@ describe('show', () => {
     await foldTo(writable, runId, snapshotSeq)
     await writable.close()
     const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
-    expect(await eventsToFold(ledger, runId, maxSeq)).toBe(maxSeq - snapshotSeq)
+    expect(await countEventsToFold(ledger, runId, maxSeq)).toBe(maxSeq - snapshotSeq)
     const seen: RuntimeEvent[] = []
     const types = ['tool_request_ready', 'tool_result'] as const
     await readRun(ledger, runId, undefined, { types, onEvent: (event) => void seen.push(event) })

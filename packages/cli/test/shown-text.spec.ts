@@ -1,5 +1,5 @@
 import { memoryLedger, type RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { Difference } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { findCheckedCalls } from '../src/verbs/policy.ts'
@@ -122,7 +122,7 @@ describe('the differences of two events', () => {
 
 describe('the calls that rules are tried on', () => {
   const runId = sampleRunId(1)
-  const { run_started, agent_handed_off, tool_request_ready: asked, ...fact } = everyFact(runId)
+  const { run_started, agent_handed_off, tool_request_ready: asked, ...fact } = sampleFacts(runId)
   const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
   const [call] = fact.tool_requests_collected.calls
   const collected = (changes: object) => ({
@@ -133,7 +133,7 @@ describe('the calls that rules are tried on', () => {
     const ledger = memoryLedger()
     for (const [index, facts] of runs.entries()) {
       const id: RunId = sampleRunId(index + 1)
-      const events = stamped(id, [start, ...facts] as Parameters<typeof stamped>[1])
+      const events = stampFacts(id, [start, ...facts] as Parameters<typeof stampFacts>[1])
       await ledger.append(id, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     }
     return await Array.fromAsync(findCheckedCalls(ledger))

@@ -1,6 +1,6 @@
 // What the command makes of events, without a ledger on disk.
 import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { findForkPlace } from '../src/runs/find-run.ts'
@@ -18,7 +18,7 @@ type Change<T extends EventType> = { readonly [K in keyof EventOf<T>]?: unknown 
 
 /** The sample of a type, with other fields; `undefined` leaves one out. */
 function sample<T extends EventType>(type: T, change: Change<T> = {}): EventOf<T> {
-  return { ...everyFact(runId)[type], runId, seq: 7, at: 0, epoch: 2, v: 1, ...change } as never
+  return { ...sampleFacts(runId)[type], runId, seq: 7, at: 0, epoch: 2, v: 1, ...change } as never
 }
 
 /** A ledger that holds these events, and finds those of the types that it is asked for. */

@@ -1,14 +1,14 @@
 // What programs give in place of a host, a context or a run, where no compiler looks.
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
-import { interactiveRun, processContext, runCommandLine } from '@tallystick/cli'
+import { runInteractively, createProcessContext, runCommandLine } from '@tallystick/cli'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 
 const nothing = undefined as never
 const stream = (): never => new PassThrough() as never
 const host = { env: {}, cwd: () => '/here', stdin: stream(), stdout: stream(), stderr: stream() }
-const context = processContext(false, host)
+const context = createProcessContext(false, host)
 const agent = defineAgent({ name: 'clerk', instructions: '', model: scriptedModel([{ text: 'Done.' }]) })
 const run = createRuntime({ ledger: memoryLedger() }).run(agent, 'Go.')
 const options = { ledgerPath: 'runs.db', drain: async () => {} }
@@ -27,24 +27,28 @@ it.each<readonly [string, () => unknown, string]>([
   ['no host', () => runCommandLine([], null as never), 'runCommandLine: the host is null; expected a host'],
   [
     'a host without its streams',
-    () => processContext(false, { env: {}, cwd: host.cwd } as never),
-    'processContext: the host is an object; expected a host, such as process',
+    () => createProcessContext(false, { env: {}, cwd: host.cwd } as never),
+    'createProcessContext: the host is an object; expected a host, such as process',
   ],
-  ['a time for a clock', () => processContext(false, { ...host, now: 5 as never }), 'the host is an object'],
+  [
+    'a time for a clock',
+    () => createProcessContext(false, { ...host, now: 5 as never }),
+    'the host is an object',
+  ],
   [
     'no context',
-    () => interactiveRun(nothing, run, options),
-    'interactiveRun: the context is missing: give a context that processContext made',
+    () => runInteractively(nothing, run, options),
+    'runInteractively: the context is missing: give a context that createProcessContext made',
   ],
   [
     'a run id for a run',
-    () => interactiveRun(context, run.id as never, options),
+    () => runInteractively(context, run.id as never, options),
     'the run is a text; expected a run',
   ],
   [
     'no way to stop the run',
-    () => interactiveRun(context, run, { ledgerPath: 'runs.db' } as never),
-    'interactiveRun: what it was given is an object; expected the options',
+    () => runInteractively(context, run, { ledgerPath: 'runs.db' } as never),
+    'runInteractively: what it was given is an object; expected the options',
   ],
 ])('refuses %s', async (_name, act, message) => {
   const refusal = (async () => await act())()

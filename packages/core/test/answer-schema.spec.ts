@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import { createRuntime, defineAgent, memoryLedger, type OutputSchema } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const text = { type: 'string' } as const
@@ -13,7 +13,7 @@ async function answering<Output>(output: OutputSchema<Output>, ...texts: readonl
   const model = scriptedModel(texts.map((said) => ({ text: said })))
   const agent = defineAgent<Output>({ name: 'lister', instructions: 'List.', model, output })
   const run = createRuntime({ ledger, agents: [agent], host: { clock } }).run(agent, 'What is in stock?')
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   const events = checkedRun(await recorded(ledger, run.id))
   return { result, events, asked: model.requests.map(({ outputSchema }) => outputSchema), model }
 }

@@ -27,11 +27,11 @@ async function inDoubt(input?: { readonly amount: number }) {
     ledger: mortalLedger(ledger, { append: 2, stored: false }),
   })
   const theirs = dying.runtime.resume(asked.runId)
-  await dying.untilSettled(theirs.result)
-  await dying.untilSettled(
+  await dying.waitUntilSettled(theirs.result)
+  await dying.waitUntilSettled(
     theirs.approve(asked.toolCallId, { by: 'ada', ...(input && { input }) }).catch(() => undefined),
   )
-  await dying.untilSettled(theirs.result.catch(() => undefined))
+  await dying.waitUntilSettled(theirs.result.catch(() => undefined))
   const set = stage({
     ledger,
     steps: [{ text: 'Paid.' }],
@@ -40,7 +40,7 @@ async function inDoubt(input?: { readonly amount: number }) {
     random: seededRandom(3),
   })
   const run = set.runtime.resume(asked.runId)
-  const again = (await set.untilSettled(run.result)).pendingApprovals[0]!
+  const again = (await set.waitUntilSettled(run.result)).pendingApprovals[0]!
   return { set, run, asked, again }
 }
 
@@ -51,15 +51,15 @@ async function staleHandle() {
   const asked = (await first.play()).pendingApprovals[0]!
   const watching = stage({ ledger, steps, tools: [pay()], clock: first.clock, random: seededRandom(4) })
   const stale = watching.runtime.resume(asked.runId)
-  await watching.untilSettled(stale.result)
+  await watching.waitUntilSettled(stale.result)
   const dying = stage({
     ...{ steps, tools: [pay()], clock: first.clock, random: seededRandom(2) },
     ledger: mortalLedger(ledger, { append: 2, stored: false }),
   })
   const theirs = dying.runtime.resume(asked.runId)
-  await dying.untilSettled(theirs.result)
-  await dying.untilSettled(theirs.approve(asked, { by: 'ada' }).catch(() => undefined))
-  await dying.untilSettled(theirs.result.catch(() => undefined))
+  await dying.waitUntilSettled(theirs.result)
+  await dying.waitUntilSettled(theirs.approve(asked, { by: 'ada' }).catch(() => undefined))
+  await dying.waitUntilSettled(theirs.result.catch(() => undefined))
   return { ledger, clock: first.clock, asked, stale }
 }
 
@@ -69,18 +69,18 @@ describe('a decision that comes again', () => {
     expect([asked.attempt, again.attempt]).toEqual([1, 2])
     const { toolCallId, attempt, inputDigest } = asked
     expect(
-      await set.untilSettled(run.approve(toolCallId, { by: 'ada', attempt, inputDigest })),
+      await set.waitUntilSettled(run.approve(toolCallId, { by: 'ada', attempt, inputDigest })),
     ).toMatchObject({
       accepted: false,
       code: 'not_awaiting_approval',
     })
     expect(ofType(await set.eventsOf(run), 'tool_started')).toHaveLength(1)
     expect(
-      await set.untilSettled(
+      await set.waitUntilSettled(
         run.approve(toolCallId, { by: 'ada', attempt: 2, inputDigest: again.inputDigest }),
       ),
     ).toEqual({ accepted: true })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
   })
 
   it('is bound to the input that will run: that of the approver, once there is one', async () => {
@@ -88,10 +88,12 @@ describe('a decision that comes again', () => {
     expect(again.input).toEqual({ amount: 2 })
     expect(again.inputDigest).toBe(computeDigest({ amount: 2 }))
     const stale = { by: 'ada', attempt: 2, inputDigest: asked.inputDigest }
-    expect(await set.untilSettled(run.approve(asked.toolCallId, stale))).toMatchObject({ accepted: false })
+    expect(await set.waitUntilSettled(run.approve(asked.toolCallId, stale))).toMatchObject({
+      accepted: false,
+    })
     const { attempt, inputDigest } = again
-    await set.untilSettled(run.approve(asked.toolCallId, { by: 'ada', attempt, inputDigest }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(asked.toolCallId, { by: 'ada', attempt, inputDigest }))
+    await set.waitUntilSettled(run.result)
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'approval_requested').map((event) => event.inputDigest)).toEqual([
       asked.inputDigest,
@@ -113,13 +115,13 @@ describe('a decision that names no start of the call', () => {
     const { ledger, clock, asked, stale } = await staleHandle()
     const set = stage({ ledger, clock, steps: [{ text: 'Paid.' }], tools: [pay()], random: seededRandom(3) })
     const fresh = set.runtime.resume(asked.runId)
-    const again = (await set.untilSettled(fresh.result)).pendingApprovals[0]!
+    const again = (await set.waitUntilSettled(fresh.result)).pendingApprovals[0]!
     expect([asked.attempt, again.attempt]).toEqual([1, 2])
     for (const decision of [
       stale.approve(asked, { by: 'ada' }),
       stale.approve(asked.toolCallId, { by: 'ada' }),
     ]) {
-      const acknowledgement = await set.untilSettled(decision)
+      const acknowledgement = await set.waitUntilSettled(decision)
       expect(acknowledgement).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
       expect(acknowledgement).toMatchObject({
         message: expect.stringContaining('Start 2 is asked about now') as string,
@@ -131,9 +133,11 @@ describe('a decision that names no start of the call', () => {
 
   it('answers the second question through the handle that has shown it', async () => {
     const { set, run, asked, again } = await inDoubt()
-    expect(await set.untilSettled(run.approve(asked, { by: 'ada' }))).toMatchObject({ accepted: false })
-    expect(await set.untilSettled(run.approve(asked.toolCallId, { by: 'ada' }))).toEqual({ accepted: true })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(run.approve(asked, { by: 'ada' }))).toMatchObject({ accepted: false })
+    expect(await set.waitUntilSettled(run.approve(asked.toolCallId, { by: 'ada' }))).toEqual({
+      accepted: true,
+    })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const decided = ofType(checkedRun(await set.eventsOf(run)), 'approval_decided')
     expect(decided.map(({ attempt, inputDigest }) => [attempt, inputDigest])).toEqual([
       [1, asked.inputDigest],
@@ -147,7 +151,7 @@ describe('a decision that names no start of the call', () => {
       const { set, asked, again } = await inDoubt()
       const unseen = set.runtime.resume(asked.runId)
       const decide = (call: Parameters<typeof unseen.approve>[0]) =>
-        set.untilSettled(
+        set.waitUntilSettled(
           verb === 'approve'
             ? unseen.approve(call, { by: 'ada' })
             : unseen.deny(call, { by: 'ada', reason: 'it arrived' }),
@@ -155,7 +159,7 @@ describe('a decision that names no start of the call', () => {
       expect(await decide(asked.toolCallId)).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
       expect(await decide({ ...again, attempt: 0 })).toMatchObject({ accepted: false, code: 'malformed' })
       expect(await decide(again)).toEqual({ accepted: true })
-      expect(await set.untilSettled(unseen.result)).toMatchObject({ reason: 'answered' })
+      expect(await set.waitUntilSettled(unseen.result)).toMatchObject({ reason: 'answered' })
     },
   )
 
@@ -167,8 +171,8 @@ describe('a decision that names no start of the call', () => {
         if (event.type === 'approval_requested' && event.attempt === 2) resolve()
       })
     })
-    await set.untilSettled(shown)
-    expect(await set.untilSettled(watching.approve(asked.toolCallId, { by: 'ada' }))).toEqual({
+    await set.waitUntilSettled(shown)
+    expect(await set.waitUntilSettled(watching.approve(asked.toolCallId, { by: 'ada' }))).toEqual({
       accepted: true,
     })
   })

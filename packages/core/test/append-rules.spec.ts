@@ -12,12 +12,12 @@ import {
   toStorableText,
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { isEndedBefore, isUnreadInbox, ignoreEnded } from '../src/ledger/append-rules.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
-const [started, cancelled, ended] = stamped(run, [
+const facts = sampleFacts(run)
+const [started, cancelled, ended] = stampFacts(run, [
   facts.run_started,
   facts.cancel_requested,
   facts.run_finished,
@@ -94,7 +94,7 @@ describe('an append', () => {
 describe('what the events of an append say', () => {
   it('of facts that a run may have once: its end, and the result, the start and the decision of a call', () => {
     const call = sampleCallId(run)
-    const keys = stamped(run, Object.values(facts)).flatMap((event) => deriveOnceKey(event) ?? [])
+    const keys = stampFacts(run, Object.values(facts)).flatMap((event) => deriveOnceKey(event) ?? [])
     expect(keys.toSorted()).toEqual([
       `approval_decided ${call} 1`,
       'run_finished',
@@ -106,7 +106,7 @@ describe('what the events of an append say', () => {
   it('of a place in a session: that of its first event, the first unless it names another', () => {
     const first = { ...facts.run_started, sessionId: 's' }
     const place = (...given: readonly object[]): unknown =>
-      readSessionPlace(stamped(run, given as readonly (typeof facts.run_started)[]))
+      readSessionPlace(stampFacts(run, given as readonly (typeof facts.run_started)[]))
     expect(place({ ...first, sessionPlace: 3 })).toEqual({ sessionId: 's', sessionPlace: 3 })
     expect(place({ ...first, sessionPlace: undefined })).toEqual({ sessionId: 's', sessionPlace: 1 })
     expect(place({ ...facts.run_started, sessionId: undefined })).toBeUndefined()

@@ -140,7 +140,7 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     expect(await pass(0)).toBe('abcd')
     say('e')
     end('abcde')
-    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'abcde' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'abcde' })
     expect(deltasOf()).toEqual([1, 1, 1, 1])
     checkedRun(await set.eventsOf(run))
   })
@@ -165,7 +165,7 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     // No time has passed between the two.
     expect(texts).toEqual(['lazy: assistant_text_delta', 'lazy: assistant_text_delta'])
     end('b')
-    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'b' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'b' })
   })
 
   it('wait no longer than for a command', async () => {
@@ -175,7 +175,7 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     const cancelled = run.cancel('Enough.')
     expect(await pass(0)).toBe('ab')
     expect(await cancelled).toEqual({ accepted: true })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
   })
 
   it('wait no longer than for the end of the time of the run, and of a drain', async () => {
@@ -184,7 +184,7 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     expect(await pass(5)).toBe('a')
     const drained = set.runtime.drain(0)
     expect(await pass(0)).toBe('ab')
-    await set.untilSettled(drained)
+    await set.waitUntilSettled(drained)
   })
 
   it('wait a second at most, whatever a ledger asks for, and never where it asks for nothing sound', async () => {

@@ -80,7 +80,7 @@ describe('one approval', () => {
     const { first, rest, log, toolCallId } = await waiting()
     const command = { type: 'approve' as const, toolCallId, by: 'ada' }
     for (const key of ['a', 'b']) await first.ledger.put(rest.runId, { key, command, at: first.clock.now() })
-    const { runtime, untilSettled: settle, eventsOf } = another(first.ledger, log, { clock: first.clock })
+    const { runtime, waitUntilSettled: settle, eventsOf } = another(first.ledger, log, { clock: first.clock })
     expect(await settle(runtime.resume(rest.runId).result)).toMatchObject({
       reason: 'answered',
       toolCalls: 1,
@@ -92,9 +92,9 @@ describe('one approval', () => {
   it('that is resumed twice, one after the other, runs the tool once', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const run = first.runtime.resume(rest.runId)
-    await first.untilSettled(run.approve(toolCallId, { by: 'ada' }))
-    const ended = await first.untilSettled(run.result)
-    const { runtime, untilSettled: settle, model } = another(first.ledger, log, { clock: first.clock })
+    await first.waitUntilSettled(run.approve(toolCallId, { by: 'ada' }))
+    const ended = await first.waitUntilSettled(run.result)
+    const { runtime, waitUntilSettled: settle, model } = another(first.ledger, log, { clock: first.clock })
     expect(await settle(runtime.resume(rest.runId).result)).toEqual(ended)
     expect(log).toEqual(['paid 5'])
     expect(model.requests).toEqual([])
@@ -113,7 +113,7 @@ describe('one approval', () => {
       const results: Promise<RunResult>[] = [one.runtime.resume(rest.runId).result]
       await turns(ahead)
       results.push(two.runtime.resume(rest.runId).result)
-      const endings = await first.untilSettled(Promise.allSettled(results))
+      const endings = await first.waitUntilSettled(Promise.allSettled(results))
       const events = await first.eventsOf(rest.runId)
       expect({ ahead, log }).toEqual({ ahead, log: ['paid 5'] })
       expect(ofType(events, 'tool_started')).toHaveLength(1)
@@ -141,8 +141,8 @@ describe('one approval', () => {
         const two = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
         const decision = second === 'approve' ? { by: 'bob' } : { by: 'bob', reason: 'too dear' }
         fates.push(fateOf(two[second](toolCallId, decision as { by: string; reason: string })))
-        passed.add((await first.untilSettled(Promise.all(fates))).join(', '))
-        await first.untilSettled(Promise.allSettled([one.result, two.result]))
+        passed.add((await first.waitUntilSettled(Promise.all(fates))).join(', '))
+        await first.waitUntilSettled(Promise.allSettled([one.result, two.result]))
         const events = await first.eventsOf(rest.runId)
         expect(ofType(events, 'approval_decided')).toMatchObject([{ by: 'ada', approved: true }])
         expect({ ahead, log }).toEqual({ ahead, log: ['paid 5'] })
@@ -158,34 +158,41 @@ describe('one approval', () => {
     const { first, rest, log, toolCallId } = await waiting()
     const handles = [first.runtime.resume(rest.runId), first.runtime.resume(rest.runId)]
     const acknowledgements = handles.map((run) => fateOf(run.approve(toolCallId, { by: 'ada' })))
-    expect(await first.untilSettled(Promise.all(acknowledgements))).toEqual([
+    expect(await first.waitUntilSettled(Promise.all(acknowledgements))).toEqual([
       'accepted',
       'not_awaiting_approval',
     ])
-    await first.untilSettled(Promise.all(handles.map((run) => run.result)))
+    await first.waitUntilSettled(Promise.all(handles.map((run) => run.result)))
     const later = another(first.ledger, log, { clock: first.clock })
     const again = later.runtime.resume(rest.runId).approve(toolCallId, { by: 'ada' })
-    expect(await later.untilSettled(fateOf(again))).toBe('not_awaiting_approval')
+    expect(await later.waitUntilSettled(fateOf(again))).toBe('not_awaiting_approval')
     expect([log, later.model.requests]).toEqual([['paid 5'], []])
   })
 
   it('is of one call in one run: a conversation that is sent on again runs nothing again, and asks anew', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const run = first.runtime.resume(rest.runId)
-    await first.untilSettled(run.approve(toolCallId, { by: 'ada' }))
-    await first.untilSettled(run.result)
+    await first.waitUntilSettled(run.approve(toolCallId, { by: 'ada' }))
+    await first.waitUntilSettled(run.result)
     expect(readable(await nextRequest(first))).toContain('pay success: paid')
     const next = another(first.ledger, log, { clock: first.clock, steps })
     const again = await converse(next, 'The same again.')
     expect(again).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
     const handle = next.runtime.resume(again.runId)
-    expect(await next.untilSettled(fateOf(handle.approve(toolCallId, { by: 'ada' })))).toBe('unknown_call')
+    expect(await next.waitUntilSettled(fateOf(handle.approve(toolCallId, { by: 'ada' })))).toBe(
+      'unknown_call',
+    )
     expect(log).toEqual(['paid 5'])
   })
 
   it('that a branch begins before stays with its run: the branch runs nothing, the run continues', async () => {
     const { first, rest, log, toolCallId } = await waiting()
-    const { runtime, agent, model, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
+    const {
+      runtime,
+      agent,
+      model,
+      waitUntilSettled: settle,
+    } = another(first.ledger, log, { clock: first.clock })
     const from = { runId: rest.runId, atSeq: rest.seq }
     const branch = runtime.run(agent, 'Forget it.', { sessionId: 'branch', from })
     expect(await settle(branch.result)).toMatchObject({ reason: 'answered', toolCalls: 0 })
@@ -211,7 +218,7 @@ describe('one approval', () => {
     const forkLate = async (edit?: ForkEdit) => {
       const set = another(first.ledger, log, { clock: manualClock(late), limits })
       const run = set.runtime.fork(source.runId, { atSeq, edit })
-      return { set, run, rest: await set.untilSettled(run.result) }
+      return { set, run, rest: await set.waitUntilSettled(run.result) }
     }
 
     const { set, run, rest } = await forkLate()
@@ -219,14 +226,14 @@ describe('one approval', () => {
     expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
     const [, anew, ...more] = ofType(await set.eventsOf(run), 'approval_requested')
     expect([anew?.at, anew?.expiresAt, more]).toEqual([late, late + 60_000, []])
-    await set.untilSettled(run.approve(toolCallId, { by: 'ada' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    await set.waitUntilSettled(run.approve(toolCallId, { by: 'ada' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     expect(log).toEqual(['paid 5'])
 
     const forgotten = await forkLate()
     forgotten.set.clock.advance(60_001)
     const resumed = forgotten.set.runtime.resume(forgotten.run.id)
-    await forgotten.set.untilSettled(resumed.result)
+    await forgotten.set.waitUntilSettled(resumed.result)
     expect(resultsIn(await forgotten.set.eventsOf(resumed))).toEqual([
       expect.stringContaining('denied: expiry denied this call'),
     ])
@@ -246,10 +253,10 @@ describe('one approval', () => {
     })
     const run = dying.runtime.resume(rest.runId)
     void run.approve(toolCallId, { by: 'ada' }).catch(() => {})
-    await expect(dying.untilSettled(run.result)).rejects.toThrow('The process died here.')
+    await expect(dying.waitUntilSettled(run.result)).rejects.toThrow('The process died here.')
     const decided = ofType(await first.eventsOf(rest.runId), 'approval_decided')
     expect(decided).toMatchObject([{ approved: true, by: 'ada' }])
-    const { runtime, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
+    const { runtime, waitUntilSettled: settle } = another(first.ledger, log, { clock: first.clock })
     expect(await settle(runtime.resume(rest.runId).result)).toMatchObject({
       reason: 'answered',
       toolCalls: 1,
@@ -269,9 +276,9 @@ describe('an approved tool that has run while its result could not be stored', (
         const dying = another(view, log, { clock: first.clock })
         const run = dying.runtime.resume(rest.runId)
         void run.approve(toolCallId, { by: 'ada' }).catch(() => {})
-        await dying.untilSettled(Promise.allSettled([run.result]))
+        await dying.waitUntilSettled(Promise.allSettled([run.result]))
         died = view.dead
-        const { runtime, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
+        const { runtime, waitUntilSettled: settle } = another(first.ledger, log, { clock: first.clock })
         let end = await settle(runtime.resume(rest.runId).result)
         // The decision itself may have died with the process: then the person is asked as before.
         if (end.status === 'suspended') {
@@ -305,7 +312,11 @@ describe('a subscriber that throws', () => {
     })
     const passed: string[] = []
     run.events$.subscribe(({ type }) => passed.push(type))
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', turns: 2, toolCalls: 1 })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({
+      reason: 'answered',
+      turns: 2,
+      toolCalls: 1,
+    })
     expect(resultsIn(await set.eventsOf(run))).toEqual(['success: seen'])
     expect(passed.at(-1)).toBe('run_finished')
     expect(set.reported).toMatchObject([{ message: 'the interface is broken' }])

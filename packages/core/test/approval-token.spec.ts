@@ -37,8 +37,8 @@ async function decided(
   { other, tokens }: Asked,
   ...[token, decision]: [string, Parameters<typeof tokens.decide>[2]]
 ) {
-  const answer = await other.untilSettled(tokens.decide(other.runtime, token, decision))
-  await other.untilSettled(other.runtime.idle())
+  const answer = await other.waitUntilSettled(tokens.decide(other.runtime, token, decision))
+  await other.waitUntilSettled(other.runtime.idle())
   return answer
 }
 

@@ -25,7 +25,7 @@ type Decision = Extract<OutsideCommand, { readonly type: 'approve' | 'deny' }>
 const ways: readonly [string, (set: Stage, runId: RunId, command: Decision) => Promise<RunResult>][] = [
   [
     'over the handle',
-    async ({ runtime, untilSettled: settle }, runId, command) => {
+    async ({ runtime, waitUntilSettled: settle }, runId, command) => {
       const run = runtime.resume(runId)
       await settle(run.result)
       const sent =
@@ -38,7 +38,7 @@ const ways: readonly [string, (set: Stage, runId: RunId, command: Decision) => P
   ],
   [
     'from another process',
-    async ({ ledger, agent, clock, untilSettled: settle }, runId, command) => {
+    async ({ ledger, agent, clock, waitUntilSettled: settle }, runId, command) => {
       await ledger.put(runId, { key: 'k1', command, at: clock.now() })
       const other = stage({ ledger, clock, model: agent.model, tools: agent.tools })
       return await settle(other.runtime.resume(runId).result)
@@ -120,7 +120,7 @@ describe('a decision about a call', () => {
   it('is taken once: a second is refused, and changes nothing', async () => {
     const { set, rest, pay, toolCallId } = await paying()
     const run = set.runtime.resume(rest.runId)
-    const acknowledgements = await set.untilSettled(
+    const acknowledgements = await set.waitUntilSettled(
       Promise.all([
         run.approve(toolCallId, { by: 'ada' }),
         run.deny(toolCallId, { by: 'bob', reason: 'no' }),
@@ -132,7 +132,7 @@ describe('a decision about a call', () => {
       { accepted: false, code: 'not_awaiting_approval' },
       { accepted: false, code: 'not_awaiting_approval' },
     ])
-    expect(await set.untilSettled(run.approve(toolCallId, { by: 'dan' }))).toMatchObject({
+    expect(await set.waitUntilSettled(run.approve(toolCallId, { by: 'dan' }))).toMatchObject({
       accepted: false,
       message: expect.stringContaining('it is started'),
     })
@@ -152,12 +152,12 @@ describe('a decision about a call', () => {
         if (event.type === 'tool_started') resolve(event.toolCallId)
       })
     })
-    const looking = await set.untilSettled(started)
-    expect(await set.untilSettled(run.approve('call_1', { by: 'ada' }))).toMatchObject({
+    const looking = await set.waitUntilSettled(started)
+    expect(await set.waitUntilSettled(run.approve('call_1', { by: 'ada' }))).toMatchObject({
       ...{ accepted: false, code: 'unknown_call' },
       message: `Run ${run.id} has no open tool call call_1; show the run to see which wait.`,
     })
-    expect(await set.untilSettled(run.approve(looking, { by: 'ada' }))).toMatchObject({
+    expect(await set.waitUntilSettled(run.approve(looking, { by: 'ada' }))).toMatchObject({
       accepted: false,
       code: 'not_awaiting_approval',
     })
@@ -166,9 +166,9 @@ describe('a decision about a call', () => {
   it('is refused once the call has its result', async () => {
     const { set, rest, toolCallId } = await paying()
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.deny(toolCallId, { by: `ada${'!'.repeat(200)}`, reason: 'no' }))
-    await set.untilSettled(run.result)
-    expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
+    await set.waitUntilSettled(run.deny(toolCallId, { by: `ada${'!'.repeat(200)}`, reason: 'no' }))
+    await set.waitUntilSettled(run.result)
+    expect(await set.waitUntilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
       code: 'not_awaiting_approval',
       message: expect.stringContaining(`${toolCallId} was denied before, by ada${'!'.repeat(97)}… (event`),
     })
@@ -186,11 +186,11 @@ describe('a decision about a call', () => {
     }
     const { set, rest, toolCallId } = await paying(hanging)
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
+    await set.waitUntilSettled(run.result)
     isHanging = true
     const before = set.clock.now()
-    expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
+    expect(await set.waitUntilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
       accepted: false,
       code: 'run_finished',
     })
@@ -202,9 +202,9 @@ describe('a decision about a call', () => {
     const run = set.runtime.resume(rest.runId)
     // The name is cut between the two halves of the emoji.
     const by = `\u001b[2Jada\u202e\u2028${'!'.repeat(90)}\u{1f600}`
-    await set.untilSettled(run.deny(toolCallId, { by, reason: 'no' }))
-    await set.untilSettled(run.result)
-    expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
+    await set.waitUntilSettled(run.deny(toolCallId, { by, reason: 'no' }))
+    await set.waitUntilSettled(run.result)
+    expect(await set.waitUntilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
       message: expect.stringContaining(`before, by �[2Jada��${'!'.repeat(90)}�… (event`),
     })
   })
@@ -232,7 +232,7 @@ describe('a decision that comes at once', () => {
         .approve(event.toolCallId, { by: 'ada' })
         .then((acknowledgement) => acknowledgements.push(acknowledgement))
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', text: 'Paid.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'done', text: 'Paid.' })
     expect(acknowledgements).toEqual([{ accepted: true }])
     expect((await set.ledger.head(run.id))?.epoch).toBe(1)
     expect(typesOf(checkedRun(await set.eventsOf(run)))).not.toContain('run_resumed')
@@ -253,11 +253,11 @@ describe('several calls that wait for a person', () => {
     expect(rest.pendingApprovals.map(({ name }) => name)).toEqual(names)
     const run = set.runtime.resume(rest.runId)
     const [first, second, third] = idsOf(rest) as [string, string, string]
-    await set.untilSettled(run.approve(third, { by: 'ada' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'suspended', toolCalls: 0 })
-    await set.untilSettled(run.deny(second, { by: 'ada', reason: 'not now' }))
-    await set.untilSettled(run.approve(first, { by: 'ada' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({
+    await set.waitUntilSettled(run.approve(third, { by: 'ada' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'suspended', toolCalls: 0 })
+    await set.waitUntilSettled(run.deny(second, { by: 'ada', reason: 'not now' }))
+    await set.waitUntilSettled(run.approve(first, { by: 'ada' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({
       status: 'done',
       text: 'All done.',
       toolCalls: 2,
@@ -275,8 +275,8 @@ describe('several calls that wait for a person', () => {
     const rest = await set.play()
     const run = set.runtime.resume(rest.runId)
     const acknowledgements = Promise.all(idsOf(rest).map((id) => run.approve(id, { by: 'ada' })))
-    expect(await set.untilSettled(acknowledgements)).toEqual(names.map(() => ({ accepted: true })))
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 3 })
+    expect(await set.waitUntilSettled(acknowledgements)).toEqual(names.map(() => ({ accepted: true })))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 3 })
     expect(tools.map(({ runs }) => runs.length)).toEqual([1, 1, 1])
     expect(outcomes(checkedRun(await set.eventsOf(rest.runId)))).toEqual(
       names.map((name) => [name, 'success']),
@@ -302,8 +302,8 @@ describe('several calls that wait for a person', () => {
     const rest = await set.play()
     expect(write.runs).toEqual([])
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    await set.waitUntilSettled(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     expect(write.runs).toHaveLength(1)
   })
 })

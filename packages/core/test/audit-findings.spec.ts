@@ -14,7 +14,7 @@ async function soundRun(): Promise<readonly RuntimeEvent[]> {
   ]
   const {
     start,
-    untilSettled: settle,
+    waitUntilSettled: settle,
     ledger,
     runtime,
   } = stage({
@@ -127,7 +127,7 @@ describe('what is on record', () => {
     const seen: unknown[] = []
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       reported,
     } = stage({
@@ -155,7 +155,7 @@ describe('what is on record', () => {
 
   it('leaves what the caller gave the caller’s own', async () => {
     const parts = [{ type: 'text' as const, text: 'Go.' }]
-    const { runtime, agent, untilSettled: settle } = stage()
+    const { runtime, agent, waitUntilSettled: settle } = stage()
     await settle(runtime.run(agent, parts).result)
     parts[0]!.text = 'Mine.'
     expect(parts[0]!.text).toBe('Mine.')
@@ -178,7 +178,7 @@ describe('things that cannot be put in words', () => {
     const toolCalls = tools.map(({ name }) => ({ name, input: {} }))
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
     } = stage({ steps: [{ toolCalls }, { text: 'Done.' }], tools })
     const run = start()
@@ -197,7 +197,7 @@ describe('things that cannot be put in words', () => {
         throw unspeakable
       },
     }
-    const { start, untilSettled: settle } = stage({ model: throwing })
+    const { start, waitUntilSettled: settle } = stage({ model: throwing })
     expect(await settle(start().result)).toMatchObject({ reason: 'model_failed' })
   })
 })
@@ -206,7 +206,7 @@ describe('limits', () => {
   it('of turns leave the last turn its retries', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
     } = stage({
       steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
@@ -217,7 +217,7 @@ describe('limits', () => {
   })
 
   it('of time hold while calls are checked', async () => {
-    const { start, untilSettled: settle } = stage({
+    const { start, waitUntilSettled: settle } = stage({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Out of time.' }],
       tools: [testTool({ name: 'look' })],
       approval: () => new Promise(() => {}),
@@ -227,7 +227,7 @@ describe('limits', () => {
   })
 
   it('are raised, never lowered', async () => {
-    const { start, untilSettled: settle } = stage({
+    const { start, waitUntilSettled: settle } = stage({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
       tools: [testTool({ name: 'look' })],
       limits: { maxTurns: 1, onLimit: 'ask' },
@@ -260,9 +260,11 @@ describe('limits', () => {
     run.events$.subscribe((event) => {
       if (event.type === 'tool_started') void first.runtime.drain(1)
     })
-    await first.untilSettled(run.result)
+    await first.waitUntilSettled(run.result)
     const next = stage({ ledger: first.ledger, clock: first.clock, tools, steps: [{ text: 'Done.' }] })
-    expect(await next.untilSettled(next.runtime.resume(run.id).result)).toMatchObject({ reason: 'answered' })
+    expect(await next.waitUntilSettled(next.runtime.resume(run.id).result)).toMatchObject({
+      reason: 'answered',
+    })
     const results = (await next.eventsOf(run)).filter((event) => event.type === 'tool_result')
     expect(results).toMatchObject([{ outcome: 'interrupted' }])
   })

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Usage } from '@tallystick/core'
 import { computeCost } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { ofType, recorded, stage } from './stage.ts'
 
 const price = { inputUsd: 5, outputUsd: 25, cacheReadUsd: 0.5, cacheWriteUsd: 6.25, cacheWriteLongUsd: 10 }
@@ -29,7 +35,7 @@ describe('what a call is billed for', () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const prices = { 'scripted-1': { ...price, webSearchUsd: 0.01 } }
     const run = createRuntime({ ledger, agents: [agent], prices, host: { clock } }).run(agent, 'Go.')
-    const { costUsd, usage: billed } = await untilSettled(clock, run.result)
+    const { costUsd, usage: billed } = await waitUntilSettled(clock, run.result)
     expect(costUsd).toBeCloseTo(0.005 + 0.0025 + 0.03, 9)
     expect(billed).toEqual(usage)
     expect(ofType(await recorded(ledger, run.id), 'usage_updated')[0]).toMatchObject({
@@ -52,7 +58,11 @@ describe('how long the conversation is', () => {
   ]
 
   it('is what the provider says beside what it bills: several prompts of one call do not compact a short history', async () => {
-    const { start, untilSettled: rest, eventsOf } = stage({ steps: steps(612), tools: [look], compaction })
+    const {
+      start,
+      waitUntilSettled: rest,
+      eventsOf,
+    } = stage({ steps: steps(612), tools: [look], compaction })
     const run = start()
     expect(await rest(run.result)).toMatchObject({ usage: { inputTokens: 180_000, outputTokens: 2_700 } })
     const events = await eventsOf(run)
@@ -61,7 +71,7 @@ describe('how long the conversation is', () => {
   })
 
   it('is what was billed where the provider says nothing else', async () => {
-    const { start, untilSettled: rest, eventsOf } = stage({ steps: steps(), tools: [look], compaction })
+    const { start, waitUntilSettled: rest, eventsOf } = stage({ steps: steps(), tools: [look], compaction })
     const run = start()
     await rest(run.result)
     expect(ofType(await eventsOf(run), 'context_compacted')).not.toEqual([])

@@ -12,7 +12,7 @@ import {
 import {
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ManualClock,
   type ScriptedModel,
@@ -39,7 +39,7 @@ async function runWith(
   const ledger = memoryLedger()
   const runtime = createRuntime({ ledger, agents: [agent], prices, host: { clock } })
   const run = runtime.run(agent, 'Spend.')
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(run.id)) events.push(event)
   return { result, events, model, clock }
@@ -108,7 +108,7 @@ describe('a token budget', () => {
     run.events$.subscribe((event) => {
       if (event.type === 'usage_updated') void run.cancel('enough')
     })
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(result).toMatchObject({
       reason: 'cancelled',
       text: 'Well',
@@ -189,10 +189,10 @@ describe('a time budget', () => {
     const limits = { maxDurationMs: 60_000 }
     const agent = defineAgent({ name: 'a', instructions: '', model, tools: [asking], limits })
     const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } }).run(agent, 'Go.')
-    const rest = await untilSettled(clock, run.result)
+    const rest = await waitUntilSettled(clock, run.result)
     clock.advance(7 * 24 * 3_600_000)
     void run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ann' })
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered' })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'answered' })
   })
 })
 

@@ -46,7 +46,7 @@ async function inDoubt(
       if (type === 'tool_started') resolve()
     })
   })
-  await first.untilSettled(dead)
+  await first.waitUntilSettled(dead)
   const set = stage({ ledger, clock: first.clock, steps: steps.slice(1), tools: [send] })
   return { set, runId: run.id, send }
 }
@@ -63,7 +63,7 @@ describe('a call in doubt: it was started, its process died, and its end is on n
     ['reconcile', [1], 'success'],
   ])('is treated by a resume as its tool declares: %s', async (recovery, starts, outcome) => {
     const { set, runId, send } = await inDoubt(recovery, () => Promise.resolve(ended))
-    expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(set.runtime.resume(runId).result)).toMatchObject({ status: 'done' })
     const events = checkedRun(await set.eventsOf(runId))
     expect(ofType(events, 'tool_started').map(({ attempt }) => attempt)).toEqual(starts)
     expect(ofType(events, 'tool_result').map((result) => result.outcome)).toEqual([outcome])
@@ -74,12 +74,12 @@ describe('a call in doubt: it was started, its process died, and its end is on n
 describe('a call in doubt whose tool wants a person to decide', () => {
   it('is started again only if the person says so, under the same key', async () => {
     const { set, runId, send } = await inDoubt('ask')
-    const rest = await set.untilSettled(set.runtime.resume(runId).result)
+    const rest = await set.waitUntilSettled(set.runtime.resume(runId).result)
     expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'send' }] })
     expect(rest.pendingApprovals[0]?.reason).toContain('nobody knows whether it took effect')
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
+    await set.waitUntilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
     const starts = ofType(checkedRun(await set.eventsOf(rest.runId)), 'tool_started')
     expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(new Set(starts.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
@@ -90,10 +90,10 @@ describe('a call in doubt whose tool wants a person to decide', () => {
 
   it('stays in doubt for the model when the person says no', async () => {
     const { set, runId, send } = await inDoubt('ask')
-    const rest = await set.untilSettled(set.runtime.resume(runId).result)
+    const rest = await set.waitUntilSettled(set.runtime.resume(runId).result)
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.deny(rest.pendingApprovals[0]!, { by: 'ada', reason: 'it arrived' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done' })
+    await set.waitUntilSettled(run.deny(rest.pendingApprovals[0]!, { by: 'ada', reason: 'it arrived' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'done' })
     const events = checkedRun(await set.eventsOf(rest.runId))
     expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['interrupted'])
     expect(ofType(events, 'tool_result')[0]?.content).toMatchObject([

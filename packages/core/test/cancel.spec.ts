@@ -21,7 +21,7 @@ async function cancelAt(type: EventType, options: StageOptions): Promise<Cancell
     asked = true
     void run.cancel('enough')
   })
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   const events = checkedRun(await set.eventsOf(run))
   expect(result).toMatchObject({ status: 'done', reason: 'cancelled' })
   expect(ofType(events, 'cancel_requested')).toMatchObject([{ reason: 'enough' }])
@@ -140,7 +140,7 @@ describe('a cancel while tools run', () => {
     const {
       start,
       clock,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
     } = stage({
       steps: [{ toolCalls: [{ name: 'deaf', input: {} }] }],
@@ -164,7 +164,7 @@ describe('a cancel while tools run', () => {
       run,
       events,
       eventsOf,
-      untilSettled: settle,
+      waitUntilSettled: settle,
     } = await cancelAt('tool_started', {
       steps: [{ toolCalls: [{ name: 'deaf', input: {} }] }],
       tools: [tool],
@@ -209,7 +209,7 @@ describe('a cancel while a person is waited for', () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
     } = stage({
       steps: [{ toolCalls: [{ name: 'pay', input: {} }] }],
@@ -236,12 +236,12 @@ describe('a cancel that comes too late', () => {
     const streaming = new Promise<void>((resolve) => {
       run.textUpdates$.subscribe(() => resolve())
     })
-    await set.untilSettled(streaming)
-    const [first, second] = await set.untilSettled(Promise.all([run.cancel('once'), run.cancel('twice')]))
+    await set.waitUntilSettled(streaming)
+    const [first, second] = await set.waitUntilSettled(Promise.all([run.cancel('once'), run.cancel('twice')]))
     expect(first).toEqual({ accepted: true })
     expect(second).toMatchObject({ accepted: false, code: 'already_cancelled' })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
-    expect(await set.untilSettled(run.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
     expect(ofType(await set.eventsOf(run), 'cancel_requested')).toMatchObject([{ reason: 'once' }])
   })
 })

@@ -54,10 +54,10 @@ describe('a call that ran with a changed input', () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(
+    await set.waitUntilSettled(
       run.approve(toolCallId, { by: 'ada', via: 'prompt', input: { amount: 1, to: 'ACME' } }),
     )
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'done' })
     const note =
       'This call did not run with the input that you asked for: ada changed it before it ran. ' +
       'What differed: "amount" was 1, "memo" was left out. The result is that of the changed call.'
@@ -89,8 +89,8 @@ describe('a call that ran with a changed input', () => {
     })
     const failed = await waiting(failing)
     const run = failed.set.runtime.resume(failed.rest.runId)
-    await failed.set.untilSettled(run.approve(failed.toolCallId, { by: 'ada', input: { amount: 2 } }))
-    await failed.set.untilSettled(run.result)
+    await failed.set.waitUntilSettled(run.approve(failed.toolCallId, { by: 'ada', input: { amount: 2 } }))
+    await failed.set.waitUntilSettled(run.result)
     const [reported] = resultsOf(failed.set)
     expect(reported?.content.map((part) => joinText([part]))).toEqual([
       expect.stringContaining('"amount" was 2'),
@@ -102,21 +102,23 @@ describe('a call that ran with a changed input', () => {
     const { set, rest, toolCallId } = await waiting(paying())
     const run = set.runtime.resume(rest.runId)
     const amount = Number('2512292042121000001')
-    const answer = set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount } }))
+    const answer = set.waitUntilSettled(run.approve(toolCallId, { by: 'ada', input: { amount } }))
     const message: unknown = expect.stringContaining('may have been rounded')
     expect(await answer).toMatchObject({ accepted: false, code: 'invalid_input', message })
     const meant = await waiting(paying(), { amount, to: 'ACME' })
     const other = meant.set.runtime.resume(meant.rest.runId)
     const given = { by: 'ada', input: { amount, to: 'Globex' } }
-    expect(await meant.set.untilSettled(other.approve(meant.toolCallId, given))).toEqual({ accepted: true })
+    expect(await meant.set.waitUntilSettled(other.approve(meant.toolCallId, given))).toEqual({
+      accepted: true,
+    })
   })
 
   it('is not a changed call where the input that is given is the one that was asked for', async () => {
     const { set, rest, toolCallId } = await waiting(paying())
     const run = set.runtime.resume(rest.runId)
     const same = { memo: 'tea', to: 'ACME', amount: 1000 }
-    await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: same }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(toolCallId, { by: 'ada', input: same }))
+    await set.waitUntilSettled(run.result)
     expect(resultsOf(set)).toMatchObject([{ content: [{ type: 'text', text: 'paid' }] }])
     const [decided] = ofType(await set.eventsOf(rest.runId), 'approval_decided')
     expect(decided).not.toHaveProperty('input')
@@ -136,7 +138,7 @@ describe('a changed input that does not fit', () => {
     const slow = paying({ check: ({ amount }) => (amount === 2 ? new Promise(() => {}) : { kind: 'ask' }) })
     const { set, rest, toolCallId } = await waiting(slow)
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     let answer: unknown = 'waits'
     void run.approve(toolCallId, { by: 'ada', input: { amount: 2 } }).then((found) => (answer = found))
     const pass = async (ms: number): Promise<void> => {
@@ -156,7 +158,7 @@ describe('a changed input that does not fit', () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)
     const run = set.runtime.resume(rest.runId)
-    const acknowledgement = await set.untilSettled(
+    const acknowledgement = await set.waitUntilSettled(
       run.approve(toolCallId, { by: 'ada', input: { amount: 'all' } }),
     )
     expect(acknowledgement).toMatchObject({
@@ -164,14 +166,14 @@ describe('a changed input that does not fit', () => {
       code: 'invalid_input',
       message: expect.stringContaining('amount: expected a number'),
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ toolCallId }],
     })
     expect(pay.runs).toEqual([])
     expect(ofType(await set.eventsOf(rest.runId), 'approval_decided')).toEqual([])
-    await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 3 } }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done' })
+    await set.waitUntilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 3 } }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'done' })
     expect(pay.runs.map(({ input }) => input)).toEqual([{ amount: 3 }])
   })
 
@@ -181,7 +183,7 @@ describe('a changed input that does not fit', () => {
     const wrong = { type: 'approve' as const, toolCallId, by: 'ada', input: { amount: 'all' } }
     await set.ledger.put(rest.runId, { key: 'k1', command: wrong, at: set.clock.now() })
     const run = set.runtime.resume(rest.runId)
-    expect(await set.untilSettled(run.result)).toMatchObject({
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ toolCallId }],
     })
@@ -196,7 +198,7 @@ describe('a changed input that does not fit', () => {
     const { set, rest, toolCallId } = await waiting(pay)
     isHanging = true
     const run = set.runtime.resume(rest.runId)
-    const acknowledgement = await set.untilSettled(
+    const acknowledgement = await set.waitUntilSettled(
       run.approve(toolCallId, { by: 'ada', input: { amount: 1 } }),
     )
     expect(acknowledgement).toMatchObject({ accepted: false, code: 'invalid_input' })
@@ -220,12 +222,12 @@ describe('a changed input that does not fit', () => {
     })
     const { runId, pendingApprovals } = await first.play()
     const later = stage({ ledger, clock, tools: [payOf('string')] })
-    await later.untilSettled(later.runtime.resume(runId).result)
+    await later.waitUntilSettled(later.runtime.resume(runId).result)
     // This process has no agent: it goes by the record.
     const other = createRuntime({ ledger, host: { clock } })
     const { toolCallId } = pendingApprovals[0]!
     const approval = { type: 'approve', toolCallId, by: 'ada', input: { amount: 2 } } as const
-    expect(await later.untilSettled(other.send(runId, approval))).toMatchObject({
+    expect(await later.waitUntilSettled(other.send(runId, approval))).toMatchObject({
       ...{ accepted: false, code: 'invalid_input' },
       message: expect.stringContaining('amount: type "number" is invalid') as string,
     })
@@ -255,7 +257,7 @@ describe('a changed input that the tool would take', () => {
     const { runId, pendingApprovals } = await set.play()
     const run = set.runtime.resume(runId)
     const given = { by: 'ada', input: { amount: 9_000 } }
-    const acknowledgement = await set.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, given))
+    const acknowledgement = await set.waitUntilSettled(run.approve(pendingApprovals[0]!.toolCallId, given))
     expect(tool.runs).toEqual([])
     return acknowledgement
   }

@@ -57,17 +57,19 @@ it('one approval of a call of a child run that two processes resume runs the too
     const set = stage()
     const first = office(set, set.ledger, log)
     const runId = first.start()
-    const rest = await set.untilSettled(first.runtime.resume(runId).result)
+    const rest = await set.waitUntilSettled(first.runtime.resume(runId).result)
     const { toolCallId, runId: childId } = rest.pendingApprovals[0]!
     const one = office(set, set.ledger, log).runtime.resume(runId)
     const decisions: Promise<unknown>[] = [one.approve(toolCallId, { by: 'ada' })]
     for (let turn = 0; turn < ahead; turn++) await Promise.resolve()
     const two = office(set, set.ledger, log).runtime.resume(runId)
     decisions.push(two.approve(toolCallId, { by: 'bob' }))
-    await set.untilSettled(Promise.allSettled([...decisions, one.result, two.result]))
+    await set.waitUntilSettled(Promise.allSettled([...decisions, one.result, two.result]))
     // Each of them may have taken the run from the other and stopped; the process that resumes it brings it to its end.
     for (let again = 0; again < 3; again++) {
-      await set.untilSettled(Promise.allSettled([office(set, set.ledger, log).runtime.resume(runId).result]))
+      await set.waitUntilSettled(
+        Promise.allSettled([office(set, set.ledger, log).runtime.resume(runId).result]),
+      )
     }
     expect({ ahead, log }).toEqual({ ahead, log: ['paid'] })
     const above = checkedRun(await recorded(set.ledger, runId))

@@ -17,7 +17,7 @@ import {
   checkBudgets,
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedModel,
   type ScriptedStep,
@@ -212,7 +212,7 @@ describe('the grant of a child run', () => {
       }
     }
     void watch()
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(result.reason).toBe('cancelled')
     expect(result.usage).toMatchObject({ inputTokens: 340, outputTokens: 42 })
   })
@@ -260,12 +260,12 @@ describe('the grant of a child run', () => {
         const runs = await Array.fromAsync(ledger.runs())
         return await Promise.all(runs.map(({ runId }) => Array.fromAsync(ledger.read(runId))))
       }
-      await untilSettled(clock, spentBelow.promise)
+      await waitUntilSettled(clock, spentBelow.promise)
       isSlowBelow = true
       await run.cancel('enough')
-      const result = await untilSettled(clock, run.result)
+      const result = await waitUntilSettled(clock, run.result)
       left.resolve()
-      await untilSettled(clock, runtime.idle())
+      await waitUntilSettled(clock, runtime.idle())
       const results = ofType((await recordOfAll()).flat(), 'tool_result')
       expect(results).toHaveLength(2)
       const [inOwner] = results.filter(({ runId }) => runId === run.id)
@@ -301,7 +301,7 @@ describe('the grant of a child run', () => {
     run.events$.subscribe(({ type }) => {
       if (type === 'assistant_message_finished') back = hours
     })
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     const [started] = ofType(await recorded(ledger, run.id), 'tool_started')
     expect(started?.grant?.durationMs).toBeLessThanOrEqual(60_000)
     const below = await recorded(ledger, deriveChildRunId(run.id, started!.toolCallId))

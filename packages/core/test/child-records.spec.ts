@@ -25,7 +25,7 @@ describe('what a run has used so far', () => {
     const limits = { maxTotalTokens: 100_000 }
     const hanging = stage({ steps: [{ text, hang: true }], limits })
     const run = hanging.start()
-    await hanging.untilSettled(
+    await hanging.waitUntilSettled(
       new Promise<void>((resolve) => {
         let written = ''
         run.textUpdates$.subscribe((update) => (written += update.text) === text && resolve())
@@ -113,7 +113,7 @@ describe('a run', () => {
     const runs = ['1', '2'].map((input) =>
       set.runtime.run(set.agent, input, { sessionId: 'chat', whenBusy: 'wait' }),
     )
-    await set.untilSettled(Promise.all(runs.map(({ result }) => result)))
+    await set.waitUntilSettled(Promise.all(runs.map(({ result }) => result)))
     expect(await isDescendantOf(set.ledger, runs[1]!.id, runs[0]!.id)).toBe(false)
   })
 })

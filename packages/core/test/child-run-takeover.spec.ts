@@ -13,7 +13,7 @@ import {
   checkLaws,
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedReply,
 } from '@tallystick/testkit'
@@ -90,7 +90,7 @@ function office(paying: () => Promise<string>, view: (ledger: Ledger) => Ledger 
     const host = { clock, random: Math.random, report: () => {} }
     return { boss, runtime: createRuntime({ ledger: view(ledger), agents: [boss], host }) }
   }
-  return { ledger, clock, open, settled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
+  return { ledger, clock, open, settled: <T>(promise: Promise<T>) => waitUntilSettled(clock, promise) }
 }
 
 /** A run whose clerk waits for a decision, which has come into the inbox of the clerk's run. */

@@ -13,7 +13,7 @@ import {
   manualClock,
   mortalLedger,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedReply,
   type ScriptedStep,
@@ -131,7 +131,7 @@ describe('a child run', () => {
 
   it('is cancelled with its parent', async () => {
     const child = worker([{ text: 'Thinking', hang: true }])
-    const { start, untilSettled: settled, ledger, eventsOf } = boss(child, [asks()])
+    const { start, waitUntilSettled: settled, ledger, eventsOf } = boss(child, [asks()])
     const run = start()
     run.events$.subscribe(({ type }) => {
       if (type === 'tool_started') void run.cancel('enough').catch(() => {})
@@ -153,7 +153,7 @@ describe('an approval below', () => {
     const tool = pay()
     const {
       start,
-      untilSettled: settled,
+      waitUntilSettled: settled,
       eventsOf,
       runtime,
     } = boss(worker(paying, { tools: [tool] }), [asks(), { text: 'All paid.' }])
@@ -186,36 +186,36 @@ describe('an approval below', () => {
     const set = boss(child, [asks(), { text: 'All paid.' }])
     const run = set.start()
     for (const n of [1, 2]) {
-      const { pendingApprovals } = await set.untilSettled(run.result)
+      const { pendingApprovals } = await set.waitUntilSettled(run.result)
       expect(pendingApprovals).toMatchObject([{ name: 'pay', input: { n } }])
-      expect(await set.untilSettled(run.approve(pendingApprovals[0]!, { by: 'ada' }))).toEqual({
+      expect(await set.waitUntilSettled(run.approve(pendingApprovals[0]!, { by: 'ada' }))).toEqual({
         accepted: true,
       })
     }
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'All paid.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'All paid.' })
   })
 
   it('shows at the top what the child asks after another handle has answered it', async () => {
     const child = worker([...payTwice, { text: 'Paid.' }], { tools: [pay()] })
     const set = boss(child, [asks(), { text: 'All paid.' }])
     const run = set.start()
-    const [first] = (await set.untilSettled(run.result)).pendingApprovals
+    const [first] = (await set.waitUntilSettled(run.result)).pendingApprovals
     const below = set.runtime.resume(first!.runId)
-    await set.untilSettled(below.approve(first!, { by: 'ada' }))
-    await set.untilSettled(below.result)
-    expect((await set.untilSettled(run.result)).pendingApprovals).toMatchObject([{ input: { n: 2 } }])
+    await set.waitUntilSettled(below.approve(first!, { by: 'ada' }))
+    await set.waitUntilSettled(below.result)
+    expect((await set.waitUntilSettled(run.result)).pendingApprovals).toMatchObject([{ input: { n: 2 } }])
   })
 
   it('can be decided on the child alone, in another process: its end takes the parent further', async () => {
     const tool = pay()
     const first = boss(worker(paying, { tools: [tool] }), [asks(), { text: 'All paid.' }])
     const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await first.waitUntilSettled(run.result)).pendingApprovals
     const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     const child = other.resume(pending!.runId)
-    await first.untilSettled(child.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await first.untilSettled(child.result)).toMatchObject({ text: 'Paid.' })
-    expect(await first.untilSettled(other.resume(run.id).result)).toMatchObject({
+    await first.waitUntilSettled(child.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await first.waitUntilSettled(child.result)).toMatchObject({ text: 'Paid.' })
+    expect(await first.waitUntilSettled(other.resume(run.id).result)).toMatchObject({
       reason: 'answered',
       text: 'All paid.',
     })
@@ -227,12 +227,14 @@ describe('an approval below', () => {
     const child = worker(paying, { tools: [pay()], limits: { maxTurns: 9 } })
     const first = boss(child, [asks(), { text: 'All paid.' }], { limits: { maxTurns: 6 } })
     const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await first.waitUntilSettled(run.result)).pendingApprovals
     const below = first.runtime.resume(pending!.runId)
     const [started] = ofType(await first.eventsOf(run), 'tool_started')
     const granted = started?.grant?.turns ?? 0
     expect(granted).toBeLessThan(6)
-    expect(await first.untilSettled(below.raiseLimit('maxTurns', granted + 1, { by: 'ada' }))).toMatchObject({
+    expect(
+      await first.waitUntilSettled(below.raiseLimit('maxTurns', granted + 1, { by: 'ada' })),
+    ).toMatchObject({
       ...{ accepted: false, code: 'not_raised' },
       message: expect.stringContaining(`has granted it ${granted} of maxTurns`) as string,
     })
@@ -244,7 +246,7 @@ describe('an approval below', () => {
     const steps: readonly ScriptedStep[] = [ask, { text: 'Paid.', usage }]
     const first = boss(worker(steps, { tools: [pay()] }), [asks(), { text: 'All paid.', usage }])
     const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await first.waitUntilSettled(run.result)).pendingApprovals
     const [call] = ofType(await first.eventsOf(run), 'tool_deferred')
     const forged = (inputTokens: number): OutsideCommand => ({
       ...{ type: 'settle', toolCallId: call!.toolCallId, outcome: 'success', content: [] },
@@ -256,9 +258,9 @@ describe('an approval below', () => {
     await put('refund', forged(-1_000_000))
     await put('cheap', forged(0))
     const resumed = first.runtime.resume(run.id)
-    expect(await first.untilSettled(resumed.result)).toMatchObject({ status: 'suspended' })
-    await first.untilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
-    const { usage: counted } = await first.untilSettled(resumed.result)
+    expect(await first.waitUntilSettled(resumed.result)).toMatchObject({ status: 'suspended' })
+    await first.waitUntilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    const { usage: counted } = await first.waitUntilSettled(resumed.result)
     expect(counted.inputTokens).toBeGreaterThanOrEqual(1_500)
     checkedRun(await first.eventsOf(run))
   })
@@ -266,13 +268,13 @@ describe('an approval below', () => {
   it('is heard all the way up before the runtime is idle, so that its ledger may be closed then', async () => {
     const first = boss(worker(paying, { tools: [pay()] }), [asks(), { text: 'All paid.' }])
     const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await first.waitUntilSettled(run.result)).pendingApprovals
     const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     const child = other.resume(pending!.runId)
     child.approve(pending!.toolCallId, { by: 'ada' }).catch(() => {})
-    await first.untilSettled(other.idle())
+    await first.waitUntilSettled(other.idle())
     expect((await first.eventsOf(run)).at(-1)?.type).toBe('run_finished')
-    await first.untilSettled(other.idle())
+    await first.waitUntilSettled(other.idle())
   })
 
   it('goes up through several runs', async () => {
@@ -289,7 +291,7 @@ describe('an approval below', () => {
     })
     const {
       start,
-      untilSettled: settled,
+      waitUntilSettled: settled,
       eventsOf,
     } = stage({
       steps: [{ toolCalls: [{ name: 'middle', input: { task: 'Pay.' } }] }, { text: 'All done.' }],
@@ -310,7 +312,7 @@ describe('an approval below', () => {
     const tool = pay()
     const {
       start,
-      untilSettled: settled,
+      waitUntilSettled: settled,
       ledger,
       eventsOf,
     } = boss(worker(paying, { tools: [tool] }), [asks()])
@@ -327,10 +329,10 @@ describe('an approval below', () => {
   it('of a child run of another run is not decided here', async () => {
     const one = boss(worker(paying, { tools: [pay()] }), [asks()])
     const run = one.start()
-    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await one.waitUntilSettled(run.result)).pendingApprovals
     const other = one.runtime.run(one.agent, 'Something else.')
-    await one.untilSettled(other.result)
-    const refused = await one.untilSettled(other.approve(pending!.toolCallId, { by: 'ada' }))
+    await one.waitUntilSettled(other.result)
+    const refused = await one.waitUntilSettled(other.approve(pending!.toolCallId, { by: 'ada' }))
     expect(refused).toMatchObject({ accepted: false })
   })
 })
@@ -365,7 +367,7 @@ describe('a crash of a parent', () => {
       let appends = 0
       const first = createRuntime({ ledger, agents: [agent], host: { clock, report: () => {} } })
       const run = first.run(agent, 'Go.')
-      const done = await untilSettled(clock, run.result).then(
+      const done = await waitUntilSettled(clock, run.result).then(
         (result) => result,
         () => undefined,
       )
@@ -374,7 +376,7 @@ describe('a crash of a parent', () => {
       ledger = mortalLedger(store)
       const second = createRuntime({ ledger, agents: [agent], host: { clock, report: () => {} } })
       if ((await store.head(run.id)) === undefined) return undefined
-      return { result: await untilSettled(clock, second.resume(run.id).result), tool, store, appends }
+      return { result: await waitUntilSettled(clock, second.resume(run.id).result), tool, store, appends }
     }
     const whole = await play(undefined)
     expect(whole?.result).toMatchObject({ text: 'All paid.', children: { runs: 1 } })

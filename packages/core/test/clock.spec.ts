@@ -46,7 +46,7 @@ describe('a host whose clock is set ahead', () => {
       await waiting
       for (let turns = 0; turns < 100; turns++) await Promise.resolve()
       clock.jump(3 * hour)
-      expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+      expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     }
   })
 })
@@ -115,7 +115,7 @@ describe('a host whose clock goes backwards', () => {
       if (type === 'tool_started') void run.cancel()
       if (type === 'cancel_requested') clock.jump(-hour)
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
     expect(clock.now() - (before - hour)).toBe(500)
   })
 
@@ -130,11 +130,11 @@ describe('a host whose clock goes backwards', () => {
     const streaming = new Promise<void>((resolve) => {
       run.textUpdates$.subscribe(() => resolve())
     })
-    await ahead.untilSettled(streaming)
+    await ahead.waitUntilSettled(streaming)
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const next = stage({ ledger, clock })
     const resumed = next.runtime.resume(run.id, { takeOver: true })
-    expect(await next.untilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(await next.waitUntilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(clock.now()).toBe(Date.UTC(2026, 0, 1))
     expect(rising(await recorded(ledger, run.id))).toBe(true)
   })

@@ -62,9 +62,9 @@ async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Pr
     for (const each of asks) if (each.atSeq === event.seq) ask(each, lastCall)
   })
   for (let rests = 0; rests < 60; rests++) {
-    const result = await set.untilSettled(run.result)
+    const result = await set.waitUntilSettled(run.result)
     if (result.status === 'done') {
-      const acknowledgements = await set.untilSettled(Promise.all(sent))
+      const acknowledgements = await set.waitUntilSettled(Promise.all(sent))
       return { result, acknowledgements, events: checkedRun(await set.eventsOf(run)) }
     }
     for (const { toolCallId } of result.pendingApprovals) ask({ atSeq: 0, what: 'approve' }, toolCallId)

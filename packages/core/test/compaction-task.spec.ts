@@ -32,7 +32,7 @@ describe('a history that the provider calls too long', () => {
       compaction: window,
     })
     const run = set.start('What is the weather in Seoul?')
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     const events = checkedRun(await set.eventsOf(run))
     const [compacted] = ofType(events, 'context_compacted')
     expect(compacted).toMatchObject({ replacedMessages: 3, taskAt: 0 })
@@ -47,7 +47,7 @@ describe('a history that the provider calls too long', () => {
     const steps = [...looking(6), overflow, overflow, { text: 'Done.' }]
     const set = stage({ steps, tools: [look], compaction: { ...window, keepMessages: 8 } })
     const run = set.start('Look.')
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const kept = set.model.requests.slice(-3).map(({ messages }) => messages.length)
     expect(kept[0]! > kept[1]! && kept[1]! > kept[2]!).toBe(true)
     expect(said(set.model.requests.at(-1)!.messages)[1]).toBe('user: Look.')
@@ -76,9 +76,9 @@ describe('a history that is shortened in time', () => {
       steps: steps.map((step) => ({ ...step, usage })),
       ...{ tools: [look], compaction: { maxContextTokens: 600, keepMessages: 2 } },
     })
-    await set.untilSettled(set.runtime.run(set.agent, 'Hello!', { sessionId: 'chat' }).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'Hello!', { sessionId: 'chat' }).result)
     const run = set.runtime.run(set.agent, 'How warm is it?', { sessionId: 'chat' })
-    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'Done.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
     const compacted = ofType(checkedRun(await set.eventsOf(run)), 'context_compacted')
     expect(compacted.length).toBeGreaterThan(2)
     for (const { messages } of set.model.requests.slice(1)) {
@@ -105,7 +105,7 @@ describe('a history that is shortened in time', () => {
       ],
     })
     const run = set.start('Pay from card 4111 1111 1111 1111.')
-    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'Done.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
     expect(ofType(checkedRun(await set.eventsOf(run)), 'context_compacted').length).toBeGreaterThan(0)
     const last = set.model.requests.at(-1)!.messages
     expect(said(last).slice(0, 2)).toEqual([

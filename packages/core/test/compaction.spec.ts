@@ -23,7 +23,7 @@ describe('a history that grows too long', () => {
   it('is shortened before the call, between turns, and the ledger says what was replaced', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       model,
     } = stage({ steps: looking(4), tools: [look], compaction })
@@ -43,7 +43,7 @@ describe('a history that grows too long', () => {
   it('never parts a message from its results, however few messages are to stay', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
     } = stage({
       steps: looking(3),
@@ -58,7 +58,7 @@ describe('a history that grows too long', () => {
     const steps = looking(2)
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       model,
     } = stage({
@@ -76,7 +76,7 @@ describe('a history that grows too long', () => {
   it('that cannot be made to fit ends the run as context_overflow, with the history intact', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       model,
     } = stage({
@@ -91,7 +91,7 @@ describe('a history that grows too long', () => {
   })
 
   it('without a compaction ends at the provider’s word', async () => {
-    const { start, untilSettled: settle, model } = stage({ steps: [{ fail: 'context_overflow' }] })
+    const { start, waitUntilSettled: settle, model } = stage({ steps: [{ fail: 'context_overflow' }] })
     expect(await settle(start().result)).toMatchObject({ reason: 'context_overflow' })
     expect(model.requests).toHaveLength(1)
   })

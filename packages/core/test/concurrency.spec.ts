@@ -68,10 +68,10 @@ describe('tools that share a serial key', () => {
       tools: [ask, slow('look', { serial: 'desk' })],
     })
     const run = set.start()
-    const { pendingApprovals } = await set.untilSettled(run.result)
+    const { pendingApprovals } = await set.waitUntilSettled(run.result)
     expect(ofType(await set.eventsOf(run), 'tool_started')).toEqual([])
-    await set.untilSettled(run.approve(pendingApprovals[0]!, { by: 'ada' }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(pendingApprovals[0]!, { by: 'ada' }))
+    await set.waitUntilSettled(run.result)
     expect(ofType(await set.eventsOf(run), 'tool_started').map(({ name }) => name)).toEqual(['ask', 'look'])
   })
 

@@ -6,7 +6,7 @@ import {
   memoryLedger,
   TallystickError,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) }
 
@@ -216,7 +216,7 @@ describe('createRuntime', () => {
       sessionId: 's1',
       limits: { maxTurns: 2 },
     })
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(model.requests[0]?.messages).toEqual([{ role: 'user', parts }])
     for await (const event of ledger.read(run.id, { toSeq: 1 })) {
       expect(event).toMatchObject({

@@ -21,7 +21,7 @@ async function suspended(options: object, steps: StageOptions['steps'] = asks) {
     },
   })
   const set = stage({ tools: [look], steps })
-  const rest = await set.untilSettled(set.runtime.run(set.agent, 'Go.', options).result)
+  const rest = await set.waitUntilSettled(set.runtime.run(set.agent, 'Go.', options).result)
   const { ledger, clock, agent } = set
   const again = (contextOf?: (run: RecordedRun) => unknown) =>
     createRuntime({ ledger, agents: [agent], contextOf, host: { clock, report: () => {} } })
@@ -39,8 +39,8 @@ describe('contextOf', () => {
       return `of ${run.subject}`
     })
     const run = runtime.resume(rest.runId)
-    await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    expect((await set.untilSettled(run.result)).text).toBe('Done.')
+    await set.waitUntilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.waitUntilSettled(run.result)).text).toBe('Done.')
     expect(seen).toEqual(['of ada'])
     expect(asked).toEqual([
       {
@@ -56,12 +56,12 @@ describe('contextOf', () => {
     let asked = 0
     const runtime = again(() => `made ${++asked}`)
     const run = runtime.resume(rest.runId)
-    await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    const next = await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    const next = await set.waitUntilSettled(run.result)
     expect(next.status).toBe('suspended')
     const later = runtime.resume(rest.runId)
-    await set.untilSettled(later.approve(next.pendingApprovals[0]!, { by: 'ada' }))
-    expect((await set.untilSettled(later.result)).text).toBe('Done.')
+    await set.waitUntilSettled(later.approve(next.pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.waitUntilSettled(later.result)).text).toBe('Done.')
     expect([seen, asked]).toEqual([['made 1', 'made 2'], 2])
   })
 
@@ -75,8 +75,8 @@ describe('contextOf', () => {
         throw new Error('asked')
       })
       const run = runtime.resume(rest.runId, { context })
-      await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-      await set.untilSettled(run.result)
+      await set.waitUntilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+      await set.waitUntilSettled(run.result)
       expect(seen).toEqual([context])
     }
   })
@@ -84,7 +84,7 @@ describe('contextOf', () => {
   it('that fails or makes none refuses the resume, and a later one continues the run', async () => {
     const { set, seen, rest, again } = await suspended({ context: 'at first' })
     const refusal = async (contextOf?: () => unknown): Promise<string> =>
-      await set.untilSettled(again(contextOf).resume(rest.runId).result).then(
+      await set.waitUntilSettled(again(contextOf).resume(rest.runId).result).then(
         () => 'resumed',
         (error: unknown) => (error instanceof ConfigurationError ? error.message : 'another error'),
       )
@@ -92,8 +92,8 @@ describe('contextOf', () => {
     expect(await refusal(() => undefined)).toContain('or make it in contextOf')
     expect(await refusal()).toContain('or make it in contextOf')
     const run = again(() => 'made').resume(rest.runId)
-    await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    await set.waitUntilSettled(run.result)
     expect(seen).toEqual(['made'])
   })
 })

@@ -37,7 +37,7 @@ describe('a run that is given a conversation', () => {
     const second = stage({ steps: [{ text: 'Warmer.' }] })
     const input = [...first.messages, { role: 'user', content: 'And tomorrow?' } as const]
     const run = second.runtime.run(second.agent, input)
-    const result = await second.untilSettled(run.result)
+    const result = await second.waitUntilSettled(run.result)
     expect(second.model.requests[0]?.messages.map(shown)).toEqual([
       'user: How warm is it?',
       'assistant: ',
@@ -72,7 +72,7 @@ describe('a run that is given a conversation', () => {
       { role: 'assistant', content: 'Which do you like?' },
       { role: 'user', parts: [{ type: 'text', text: 'You say.' }] },
     ])
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const [carried] = ofType(checkedRun(await set.eventsOf(run)), 'history_carried')
     expect(carried?.messages[1]).toEqual({
       role: 'assistant',
@@ -86,13 +86,13 @@ describe('a run that is given a conversation', () => {
   it('records it after the history of its session, which the next run carries on', async () => {
     const set = stage({ steps: [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }] })
     const options = { sessionId: 'chat' }
-    await set.untilSettled(set.runtime.run(set.agent, 'A', options).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'A', options).result)
     const given = [
       { role: 'assistant', content: 'By the way.' },
       { role: 'user', content: 'B' },
     ] as const
-    await set.untilSettled(set.runtime.run(set.agent, given, options).result)
-    await set.untilSettled(set.runtime.run(set.agent, 'C', options).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, given, options).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'C', options).result)
     expect(set.model.requests[2]?.messages.map(shown)).toEqual([
       'user: A',
       'assistant: One.',
@@ -115,9 +115,9 @@ describe('a run that is given a conversation', () => {
     })
     const set = stage({ guardrails: [guardrail], steps: [{ text: 'One.' }, { text: 'Two.' }] })
     const options = { sessionId: 'chat' }
-    await set.untilSettled(set.runtime.run(set.agent, 'A', options).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'A', options).result)
     const given = ['evil', 'B'].map((content) => ({ role: 'user', content }) as const)
-    const result = await set.untilSettled(set.runtime.run(set.agent, given, options).result)
+    const result = await set.waitUntilSettled(set.runtime.run(set.agent, given, options).result)
     expect(checked).toEqual(['A', 'evil'])
     expect(result.reason).toBe('guardrail')
   })
@@ -131,7 +131,7 @@ describe('a run that is given a conversation', () => {
     const run = set.runtime.run(set.agent, given)
     given[0]!.content = 'forged'
     given.pop()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(set.model.requests[0]?.messages.map(shown)).toEqual(['user: A', 'user: B'])
   })
 
@@ -144,7 +144,7 @@ describe('a run that is given a conversation', () => {
     const joined = set.runtime.session('chat').run(set.agent, given, { whenBusy: 'join' })
     await expect(joined).rejects.toThrow('Only one message can join a run of session chat, and 2 were given')
     const run = await set.runtime.session('chat').run(set.agent, given.slice(1), { whenBusy: 'join' })
-    expect((await set.untilSettled(run.result)).messages.map(shown)[0]).toBe('user: B')
+    expect((await set.waitUntilSettled(run.result)).messages.map(shown)[0]).toBe('user: B')
   })
 })
 
@@ -180,13 +180,13 @@ describe('a conversation that no model can be shown is refused before anything i
   it('is continued by another process from the ledger alone', async () => {
     const first = stage({ tools: [testTool({ name: 'look', check: () => ({ kind: 'ask' }) })] })
     const run = first.runtime.run(first.agent, [...messages, next])
-    const rest = await first.untilSettled(run.result)
+    const rest = await first.waitUntilSettled(run.result)
     expect(rest.status).toBe('suspended')
     const { ledger, clock, agent } = first
     const other = createRuntime({ ledger, agents: [agent], host: { clock } })
     const resumed = other.resume(run.id)
-    await first.untilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    await first.untilSettled(resumed.result)
+    await first.waitUntilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    await first.waitUntilSettled(resumed.result)
     const events = checkedRun(await first.eventsOf(run))
     expect(first.model.requests[1]?.messages.slice(0, 4)).toEqual(messages)
     expect(ofType(events, 'model_call_started')).toHaveLength(2)

@@ -19,7 +19,7 @@ export function begin({ runtime, agent }: Stage, input = 'Go.'): ReturnType<Stag
 
 /** Plays the next run of the conversation until it rests. */
 export async function converse(set: Stage, input?: string): Promise<RunResult> {
-  return await set.untilSettled(begin(set, input).result)
+  return await set.waitUntilSettled(begin(set, input).result)
 }
 
 /**

@@ -21,15 +21,15 @@ describe('what is handed over is copied once: what its giver does with it afterw
     const more = text('And hurry.')
     const steered = run.steer(more)
     more.push(...text('Or else!'))
-    await set.untilSettled(steered)
+    await set.waitUntilSettled(steered)
     const inputs = ofType(await set.eventsOf(run), 'input_received').map(({ message }) => message.parts)
     expect(inputs).toEqual([text('Pay 1 euro.'), text('And hurry.')])
-    const rest = await set.untilSettled(run.result)
+    const rest = await set.waitUntilSettled(run.result)
     const input: Record<string, Json> = { euros: 1 }
     const approved = run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada', input })
     input['euros'] = 1_000
-    await set.untilSettled(approved)
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(approved)
+    await set.waitUntilSettled(run.result)
     expect(pay.runs.map((started) => started.input)).toEqual([{ euros: 1 }])
   })
 
@@ -51,7 +51,7 @@ describe('what is handed over is copied once: what its giver does with it afterw
       parts: text('Pay.'),
     }
     const run = (async () => await set.runtime.run(set.agent, [changing]).result)()
-    await expect(set.untilSettled(run)).rejects.toThrow(/cannot be shown to a model|reading/)
+    await expect(set.waitUntilSettled(run)).rejects.toThrow(/cannot be shown to a model|reading/)
     let looks = 0
     const part = {
       type: 'text' as const,
@@ -60,7 +60,7 @@ describe('what is handed over is copied once: what its giver does with it afterw
       },
     }
     const started = set.runtime.run(set.agent, [part])
-    await set.untilSettled(started.result)
+    await set.waitUntilSettled(started.result)
     const [input] = ofType(await set.eventsOf(started), 'input_received')
     expect(set.model.requests.at(-1)?.messages[0]).toEqual(input?.message)
   })
@@ -88,12 +88,12 @@ describe('what is handed over is copied once: what its giver does with it afterw
       tools: [read, later],
     })
     const run = set.start()
-    const rest = await set.untilSettled(run.result)
+    const rest = await set.waitUntilSettled(run.result)
     const settled = text('settled')
     const acknowledgement = set.runtime.settle(run.id, rest.deferredCalls[0]!.toolCallId, settled)
     settled[0]!.text = 'forged'
-    await set.untilSettled(acknowledgement)
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(acknowledgement)
+    await set.waitUntilSettled(run.result)
     const results = ofType(await set.eventsOf(run), 'tool_result').map((result) => result.content)
     expect(results).toEqual([text('done'), text('settled')])
   })
@@ -110,11 +110,11 @@ describe('what is handed over is copied once: what its giver does with it afterw
     }
     const set = stage({ model: reporting })
     const run = set.start()
-    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'Yes.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Yes.' })
     const said = text('Shall I?')
     const fork = set.runtime.fork(run.id, { atSeq: 2, edit: { input: said } })
     said[0]!.text = 'Never.'
-    await set.untilSettled(fork.result)
+    await set.waitUntilSettled(fork.result)
     expect(JSON.stringify(await set.eventsOf(fork.id))).toContain('Shall I?')
   })
 })
@@ -126,11 +126,11 @@ describe('a turn that prepareTurn changes', () => {
     const tools = [testTool({ name: 'look' })]
     const set = stage({ steps, tools, prepareTurn: ({ turn }) => (turn === 1 ? { model } : {}) })
     const run = set.start()
-    await expect(set.untilSettled(run.result)).rejects.toThrow(
+    await expect(set.waitUntilSettled(run.result)).rejects.toThrow(
       'names the model other wire dearest-1, which the agent does not have',
     )
     expect(set.model.requests).toHaveLength(1)
     const fixed = stage({ ledger: set.ledger, clock: set.clock, tools })
-    expect(await fixed.untilSettled(fixed.runtime.resume(run.id).result)).toMatchObject({ text: 'Done.' })
+    expect(await fixed.waitUntilSettled(fixed.runtime.resume(run.id).result)).toMatchObject({ text: 'Done.' })
   })
 })

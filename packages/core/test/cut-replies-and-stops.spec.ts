@@ -26,7 +26,7 @@ async function stopHalfWay(): Promise<{ set: Stage; result: RunResult; events: r
   run.events$.subscribe((event) => {
     if (event.type === 'tool_result' && event.name === 'quick') void run.cancel('the user pressed stop')
   })
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   return { set, result, events: await set.eventsOf(run) }
 }
 
@@ -105,7 +105,7 @@ describe('a stop while tools run', () => {
     const { set, result } = await stopHalfWay()
     const quick = testTool({ name: 'quick' })
     const other = newProcess({ ledger: set.ledger, clock: set.clock, tools: [quick] })
-    const found = await other.untilSettled(other.runtime.resume(result.runId).result)
+    const found = await other.waitUntilSettled(other.runtime.resume(result.runId).result)
     expect(found).toEqual(result)
     expect([quick.runs.length, other.model.requests.length]).toEqual([0, 0])
   })
@@ -121,13 +121,13 @@ describe('a stop while tools run', () => {
     const half = new Promise<void>((resolve) => {
       run.events$.subscribe(({ type }) => type === 'tool_result' && resolve())
     })
-    await first.untilSettled(half)
+    await first.waitUntilSettled(half)
     const again = [
       testTool({ name: 'quick', run: () => 'again' }),
       testTool({ name: 'slow', run: () => 'late' }),
     ]
     const second = newProcess({ ledger, clock: first.clock, tools: again })
-    const result = await second.untilSettled(second.runtime.resume(run.id, { takeOver: true }).result)
+    const result = await second.waitUntilSettled(second.runtime.resume(run.id, { takeOver: true }).result)
     expect(result).toMatchObject({ reason: 'answered', text: 'Done.', toolCalls: 2 })
     expect(again.map(({ runs }) => runs.length)).toEqual([0, 1])
     expect(shown(resultsOf(second.model.requests[0]!.messages))).toEqual([

@@ -16,7 +16,7 @@ describe('a deadline', () => {
     const set = stage({ tools: [never], steps: [works, { text: 'So far.' }] })
     const deadline = set.clock.now() + 10_000
     const run = set.runtime.run(set.agent, 'Go.', { deadline })
-    const result = await set.untilSettled(run.result)
+    const result = await set.waitUntilSettled(run.result)
     expect(result).toMatchObject({ reason: 'time_limit', text: 'So far.' })
     expect(set.clock.now()).toBeLessThanOrEqual(deadline)
     const events = checkedRun(await set.eventsOf(run))
@@ -34,7 +34,7 @@ describe('a deadline', () => {
         steps: [works],
       })
       const run = set.runtime.run(set.agent, 'Go.', { deadline: new Date(at) })
-      expect(await set.untilSettled(run.result)).toMatchObject({ status: 'suspended' })
+      expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'suspended' })
       const events = await set.eventsOf(run)
       const last = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
       expect(ofType(events, 'run_started')).toMatchObject([{ deadlineAt: last }])
@@ -47,7 +47,7 @@ describe('a deadline', () => {
     const set = stage({ tools: [never], steps: [works, { text: 'So far.' }] })
     const options = { deadline: new Date(set.clock.now() + 60_000), limits: { maxDurationMs: 4_000 } }
     const run = set.runtime.run(set.agent, 'Go.', options)
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(ofType(await set.eventsOf(run), 'limit_reached')).toMatchObject([{ max: 4_000 }])
   })
 
@@ -58,13 +58,16 @@ describe('a deadline', () => {
       const steps = [works, { text: 'Too late.' }]
       const set = stage({ tools: [ask], steps, limits: { onLimit } })
       const run = set.runtime.run(set.agent, 'Go.', { deadline: set.clock.now() + 1_000 })
-      const rest = await set.untilSettled(run.result)
+      const rest = await set.waitUntilSettled(run.result)
       expect(rest.status).toBe('suspended')
       set.clock.advance(2_000)
       const { ledger, clock, agent } = set
       const resumed = createRuntime({ ledger, agents: [agent], host: { clock } }).resume(run.id)
-      await set.untilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-      expect(await set.untilSettled(resumed.result)).toMatchObject({ status: 'done', reason: 'time_limit' })
+      await set.waitUntilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+      expect(await set.waitUntilSettled(resumed.result)).toMatchObject({
+        status: 'done',
+        reason: 'time_limit',
+      })
       expect(ask.runs).toEqual([])
       checkedRun(await set.eventsOf(run))
     },

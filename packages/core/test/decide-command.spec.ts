@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, StartCommand } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleMessage, stamped } from '@tallystick/testkit'
+import { sampleFacts, given, sampleMessage, stampFacts } from '@tallystick/testkit'
 import { begun, called, callId, executing, runId, startedCall } from './pages.ts'
 
 const streaming = [...begun(), called()]
 const here = { turn: 1, attempt: 1 }
-const at = stamped(runId, streaming).at(-1)!.at
+const at = stampFacts(runId, streaming).at(-1)!.at
 
 describe('given a run, when a command comes', () => {
-  const { definition, retry } = everyFact(runId).run_started
+  const { definition, retry } = sampleFacts(runId).run_started
   const start: StartCommand = {
     ...{ type: 'start', runId, agent: 'agent', definition, retry, limits: { maxTurns: 3 } },
     input: sampleMessage('Go.'),

@@ -7,7 +7,7 @@ import {
   type Signal,
   type StopReason,
 } from '@tallystick/core/vocabulary'
-import { given, stamped } from '@tallystick/testkit'
+import { given, stampFacts } from '@tallystick/testkit'
 import {
   begun,
   called,
@@ -23,7 +23,7 @@ import {
 
 const streaming = [...begun(), called()]
 const here = { turn: 1, attempt: 1 }
-const at = stamped(runId, streaming).at(-1)!.at
+const at = stampFacts(runId, streaming).at(-1)!.at
 
 /** A signal of the first attempt of the first turn. */
 const received = (signal: ModelSignal): Signal => ({ ...signal, ...here })

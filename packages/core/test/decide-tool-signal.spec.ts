@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computeDigest, type Fact, type Signal } from '@tallystick/core/vocabulary'
-import { given, stamped } from '@tallystick/testkit'
+import { given, stampFacts } from '@tallystick/testkit'
 import {
   begun,
   called,
@@ -93,7 +93,7 @@ describe('given a call that runs, when its tool', () => {
   })
 
   it('defers its call, the time to settle it ends at a whole millisecond', () => {
-    const { at } = stamped(runId, running).at(-1)!
+    const { at } = stampFacts(runId, running).at(-1)!
     const signal = { type: 'tool_deferred', toolCallId: callId(1), attempt: 1, externalId: 'r1' } as const
     const fact = { type: 'tool_deferred', turn: 1, toolCallId: callId(1), attempt: 1, receipt: 'r1' } as const
     given(running).when(signal).then([fact])

@@ -9,7 +9,13 @@ import {
   memoryLedger,
   type ModelRequest,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedReply } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedReply,
+} from '@tallystick/testkit'
 import { newProcess, converse, nextRequest, begin } from './conversation.ts'
 import { ofType, recorded, stage } from './stage.ts'
 
@@ -78,7 +84,7 @@ function office() {
       }),
     }
   }
-  return { ledger, clock, log, open, settled: <T>(p: Promise<T>) => untilSettled(clock, p) }
+  return { ledger, clock, log, open, settled: <T>(p: Promise<T>) => waitUntilSettled(clock, p) }
 }
 async function waiting() {
   const set = office()
@@ -195,7 +201,7 @@ it('input that no guardrail has passed (the run was cancelled first) is not show
   run.events$.subscribe(({ type }) => {
     if (type === 'input_received') void run.cancel('x')
   })
-  await set.untilSettled(run.result)
+  await set.waitUntilSettled(run.result)
   const next = newProcess({
     ledger: set.ledger,
     clock: set.clock,

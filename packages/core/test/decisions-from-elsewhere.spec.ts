@@ -36,10 +36,10 @@ async function twoProcesses(
     random: seededRandom(2),
   })
   const run = one.start()
-  const { pendingApprovals } = await one.untilSettled(run.result)
+  const { pendingApprovals } = await one.waitUntilSettled(run.result)
   const [slow, pay] = pendingApprovals.map(({ toolCallId }) => toolCallId)
   const theirs = other.runtime.resume(run.id)
-  await one.untilSettled(theirs.result)
+  await one.waitUntilSettled(theirs.result)
   return { one, other, run, theirs, slow: slow!, pay: pay!, end }
 }
 
@@ -51,16 +51,16 @@ describe('a decision from a second process', () => {
     const set = await twoProcesses(memoryLedger())
     const { one, other, run, theirs, slow, pay, end } = set
     const first = run.approve(slow, { by: 'ada' })
-    await one.untilSettled(first)
+    await one.waitUntilSettled(first)
     while ((await started(one, run.id)) === 0) await Promise.resolve()
-    expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
-    expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
+    expect(await one.waitUntilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+    expect(await one.waitUntilSettled(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
       accepted: false,
       code: 'not_awaiting_approval',
     })
     end()
-    expect(await one.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
-    expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(await one.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await one.waitUntilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
     const events = checkedRun(await one.eventsOf(run))
     expect(ofType(events, 'tool_started')).toHaveLength(2)
     expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
@@ -79,11 +79,11 @@ describe('a decision from a second process', () => {
       inbox: async (...given) => (isDead ? await gone : await ledger.inbox(...given)),
     }
     const { one, run, theirs, slow, pay } = await twoProcesses(ledger, { clock }, mortal)
-    await one.untilSettled(run.approve(slow, { by: 'ada' }))
+    await one.waitUntilSettled(run.approve(slow, { by: 'ada' }))
     while ((await started(one, run.id)) === 0) await Promise.resolve()
     isDead = true
     const diedAt = clock.now()
-    expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+    expect(await one.waitUntilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
     expect(clock.now() - diedAt).toBeGreaterThan(11_000)
     expect(clock.now() - diedAt).toBeLessThanOrEqual(13_000)
     expect(ofType(checkedRun(await one.eventsOf(run)), 'approval_decided')).toHaveLength(2)
@@ -97,7 +97,7 @@ describe('two equal commands from a second process', () => {
       const { one, other, run, theirs, slow, pay, end } = await twoProcesses(memoryLedger(), {
         limits: { maxTurns: 5 },
       })
-      await one.untilSettled(run.approve(slow, { by: 'ada' }))
+      await one.waitUntilSettled(run.approve(slow, { by: 'ada' }))
       while ((await started(one, run.id)) === 0) await Promise.resolve()
       const send = () =>
         verb === 'cancel'
@@ -105,10 +105,10 @@ describe('two equal commands from a second process', () => {
           : verb === 'approve'
             ? theirs.approve(pay, { by: 'bob' })
             : theirs.raiseLimit('maxTurns', 9, { by: 'bob' })
-      const acknowledgements = await one.untilSettled(Promise.all([send(), send()]))
+      const acknowledgements = await one.waitUntilSettled(Promise.all([send(), send()]))
       expect(acknowledgements.map(({ accepted }) => accepted)).toEqual([true, false])
       end()
-      await one.untilSettled(run.result)
+      await one.waitUntilSettled(run.result)
       const type = {
         cancel: 'cancel_requested',
         approve: 'approval_decided',
@@ -130,11 +130,11 @@ describe('a handle whose run another process finished', () => {
       run.events$.subscribe({ next: ({ type }) => seen.push(type), complete: resolve })
     })
     end()
-    await one.untilSettled(theirs.approve(slow, { by: 'bob' }))
-    await one.untilSettled(theirs.approve(pay, { by: 'bob' }))
-    expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done' })
-    expect(await one.untilSettled(run.result)).toMatchObject({ status: 'done', reason: 'answered' })
-    await one.untilSettled(completed)
+    await one.waitUntilSettled(theirs.approve(slow, { by: 'bob' }))
+    await one.waitUntilSettled(theirs.approve(pay, { by: 'bob' }))
+    expect(await one.waitUntilSettled(theirs.result)).toMatchObject({ status: 'done' })
+    expect(await one.waitUntilSettled(run.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    await one.waitUntilSettled(completed)
     expect(seen).toEqual((await one.eventsOf(run)).map(({ type }) => type))
     expect(await run.approve(pay, { by: 'ada' })).toMatchObject({
       accepted: false,
@@ -156,9 +156,9 @@ describe('a decision that another process has made before', () => {
   it('is refused with who decided and how, where this process knows that the run has ended', async () => {
     const { one, run, theirs, slow, pay, end } = await twoProcesses()
     end()
-    await one.untilSettled(theirs.deny(slow, { by: 'bob', reason: 'too slow' }))
-    await one.untilSettled(theirs.approve(pay, { by: 'cat' }))
-    await one.untilSettled(run.result)
+    await one.waitUntilSettled(theirs.deny(slow, { by: 'bob', reason: 'too slow' }))
+    await one.waitUntilSettled(theirs.approve(pay, { by: 'cat' }))
+    await one.waitUntilSettled(run.result)
     expect(await run.approve(slow, { by: 'ada' })).toMatchObject(refused('bob', 'denied', slow, run.id))
     expect(await run.deny(pay, { by: 'ada', reason: 'no' })).toMatchObject(
       refused('cat', 'approved', pay, run.id),
@@ -178,12 +178,12 @@ describe('a decision that another process has made before', () => {
     const late = run.approve(slow, { by: 'ada' })
     const meanwhile = run.deny(pay, { by: 'ada', reason: 'no' })
     end()
-    await one.untilSettled(theirs.approve(slow, { by: 'bob' }))
-    await one.untilSettled(theirs.approve(pay, { by: 'bob' }))
-    await one.untilSettled(theirs.result)
+    await one.waitUntilSettled(theirs.approve(slow, { by: 'bob' }))
+    await one.waitUntilSettled(theirs.approve(pay, { by: 'bob' }))
+    await one.waitUntilSettled(theirs.result)
     ended.resolve()
     isLate = false
-    expect(await one.untilSettled(Promise.all([late, meanwhile]))).toMatchObject([
+    expect(await one.waitUntilSettled(Promise.all([late, meanwhile]))).toMatchObject([
       refused('bob', 'approved', slow, run.id),
       refused('bob', 'approved', pay, run.id),
     ])
@@ -191,10 +191,10 @@ describe('a decision that another process has made before', () => {
 
   it('is refused so in a run that has gone on, and where its writer reads it after the first', async () => {
     const { one, run, theirs, slow, pay, end } = await twoProcesses()
-    await one.untilSettled(run.approve(slow, { by: 'ada' }))
+    await one.waitUntilSettled(run.approve(slow, { by: 'ada' }))
     while ((await started(one, run.id)) === 0) await Promise.resolve()
     const both = Promise.all([run.deny(pay, { by: 'ada', reason: 'no' }), theirs.approve(pay, { by: 'bob' })])
-    expect((await one.untilSettled(both))[1]).toMatchObject(refused('ada', 'denied', pay, run.id))
+    expect((await one.waitUntilSettled(both))[1]).toMatchObject(refused('ada', 'denied', pay, run.id))
     end()
   })
 
@@ -207,9 +207,9 @@ describe('a decision that another process has made before', () => {
     }
     const { one, run, theirs, slow, pay, end } = await twoProcesses(inner, {}, { ...inner, find })
     end()
-    await one.untilSettled(theirs.approve(slow, { by: 'bob' }))
-    await one.untilSettled(theirs.approve(pay, { by: 'bob' }))
-    await one.untilSettled(run.result)
+    await one.waitUntilSettled(theirs.approve(slow, { by: 'bob' }))
+    await one.waitUntilSettled(theirs.approve(pay, { by: 'bob' }))
+    await one.waitUntilSettled(run.result)
     const isDone = { accepted: false, code: 'run_finished' }
     expect(await run.approve(pay, { by: 'ada', attempt: 2 })).toMatchObject(isDone)
     isBroken = true

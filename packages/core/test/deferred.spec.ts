@@ -20,7 +20,7 @@ describe('a tool that settles later', () => {
     const tool = exporting()
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       ledger,
       agent,
@@ -54,20 +54,20 @@ describe('a tool that settles later', () => {
         return ''
       },
     })
-    const { start, untilSettled, runtime, clock } = stage({
+    const { start, waitUntilSettled, runtime, clock } = stage({
       ...{ steps: [{ toolCalls: calls }, { text: 'Done.' }], tools: [tool] },
     })
     const run = start()
-    const { deferredCalls: waiting } = await untilSettled(run.result)
+    const { deferredCalls: waiting } = await waitUntilSettled(run.result)
     expect(waiting).toHaveLength(3)
     const begun = clock.now()
-    for (const { toolCallId } of waiting) await untilSettled(runtime.settle(run.id, toolCallId, 'fine'))
-    expect(await untilSettled(run.result)).toMatchObject({ text: 'Done.' })
+    for (const { toolCallId } of waiting) await waitUntilSettled(runtime.settle(run.id, toolCallId, 'fine'))
+    expect(await waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
     expect(clock.now() - begun).toBe(0)
   })
 
   it('is settled once: what comes second is refused', async () => {
-    const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [exporting()] })
+    const { start, waitUntilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [exporting()] })
     const run = start()
     const { toolCallId } = (await settle(run.result)).deferredCalls[0]!
     const both = [
@@ -84,7 +84,7 @@ describe('a tool that settles later', () => {
   it('counts as timed out when it is not settled in its time', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       runtime,
       clock,
       eventsOf,
@@ -98,7 +98,7 @@ describe('a tool that settles later', () => {
 
   it('is in doubt no more than it was before: a crash after the deferral starts nothing again', async () => {
     const tool = exporting()
-    const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [tool] })
+    const { start, waitUntilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [tool] })
     const run = start()
     await settle(run.result)
     expect(await settle(runtime.resume(run.id).result)).toMatchObject({ status: 'suspended' })
@@ -109,7 +109,7 @@ describe('a tool that settles later', () => {
   })
 
   it('ends as interrupted when the run is cancelled: it may still take effect', async () => {
-    const { start, untilSettled: settle, eventsOf } = stage({ steps, tools: [exporting()] })
+    const { start, waitUntilSettled: settle, eventsOf } = stage({ steps, tools: [exporting()] })
     const run = start()
     await settle(run.result)
     void run.cancel('enough')

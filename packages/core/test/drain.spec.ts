@@ -14,12 +14,12 @@ describe('a runtime that has been drained', () => {
   it('starts nothing: no run, no resume, and no command of a handle takes a run up again', async () => {
     const set = asking()
     const run = set.start()
-    const rest = await set.untilSettled(run.result)
-    expect(await set.untilSettled(set.runtime.drain())).toEqual([])
+    const rest = await set.waitUntilSettled(run.result)
+    expect(await set.waitUntilSettled(set.runtime.drain())).toEqual([])
     expect(() => set.start()).toThrow(ConfigurationError)
     expect(() => set.runtime.resume(run.id)).toThrow(ConfigurationError)
     const before = await set.ledger.head(run.id)
-    const acknowledgement = await set.untilSettled(
+    const acknowledgement = await set.waitUntilSettled(
       run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }),
     )
     expect(acknowledgement).toMatchObject({ accepted: false, code: 'drained' })
@@ -28,9 +28,9 @@ describe('a runtime that has been drained', () => {
     // Another process hears of it, and continues.
     const other = stage({ ledger: set.ledger, clock: set.clock, model: set.model, tools: set.agent.tools })
     const handle = other.runtime.resume(run.id)
-    await other.untilSettled(handle.result)
-    await other.untilSettled(handle.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await other.untilSettled(handle.result)).toMatchObject({ status: 'done', text: 'Paid.' })
+    await other.waitUntilSettled(handle.result)
+    await other.waitUntilSettled(handle.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await other.waitUntilSettled(handle.result)).toMatchObject({ status: 'done', text: 'Paid.' })
   })
 
   it('leaves no caller waiting for the answer to a command', async () => {
@@ -42,13 +42,13 @@ describe('a runtime that has been drained', () => {
         if (type === 'tool_started') resolve()
       })
     })
-    await set.untilSettled(started)
+    await set.waitUntilSettled(started)
     const steered = run.steer('Hurry.')
     const drained = set.runtime.drain(1_000)
     const during = run.steer('Hurry more.')
-    expect(await set.untilSettled(drained)).toMatchObject([{ status: 'interrupted' }])
+    expect(await set.waitUntilSettled(drained)).toMatchObject([{ status: 'interrupted' }])
     const late = run.steer('Hurry most.')
-    expect(await set.untilSettled(Promise.all([steered, during, late]))).toMatchObject([
+    expect(await set.waitUntilSettled(Promise.all([steered, during, late]))).toMatchObject([
       { accepted: true },
       { accepted: false, code: 'drained' },
       { accepted: false, code: 'drained' },
@@ -69,14 +69,14 @@ describe('a runtime that has been drained', () => {
     const started = new Promise<void>((resolve) => {
       run.events$.subscribe(({ type }) => type === 'tool_started' && resolve())
     })
-    await set.untilSettled(started)
+    await set.waitUntilSettled(started)
     // The run waits for its tool, and for nothing else.
     for (let turn = 0; turn < 100; turn++) await Promise.resolve()
     const begunAt = set.clock.now()
     const drains = graceTimes.map((graceMs) => set.runtime.drain(graceMs))
-    expect(await set.untilSettled(drains[0]!)).toMatchObject([{ runId: run.id, status: 'interrupted' }])
+    expect(await set.waitUntilSettled(drains[0]!)).toMatchObject([{ runId: run.id, status: 'interrupted' }])
     expect(set.clock.now() - begunAt).toBe(waitedMs)
-    await set.untilSettled(Promise.all(drains))
+    await set.waitUntilSettled(Promise.all(drains))
     expect(set.clock.pending).toBe(0)
   })
 
@@ -100,10 +100,10 @@ describe('a runtime that has been drained', () => {
       if (type === 'assistant_started') void set.runtime.drain(1_000)
       if (type === 'assistant_started') gate.resolve()
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'interrupted', text: 'Hm.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'interrupted', text: 'Hm.' })
     expect([checks, look.runs.length]).toEqual([0, 0])
     const other = stage({ ledger: set.ledger, clock: set.clock, steps: steps.slice(1), tools: [look] })
-    expect(await other.untilSettled(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })
+    expect(await other.waitUntilSettled(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })
     expect([checks, look.runs.length]).toEqual([1, 1])
   })
 
@@ -126,10 +126,10 @@ describe('a runtime that has been drained', () => {
       },
     })
     const run = set.start()
-    const result = await set.untilSettled(run.result)
+    const result = await set.waitUntilSettled(run.result)
     expect(result).toMatchObject({ status: 'suspended' })
-    expect(await set.untilSettled(decided ?? Promise.resolve())).toMatchObject({ code: 'drained' })
-    expect(await set.untilSettled(drained ?? Promise.resolve())).toMatchObject([{ status: 'suspended' }])
+    expect(await set.waitUntilSettled(decided ?? Promise.resolve())).toMatchObject({ code: 'drained' })
+    expect(await set.waitUntilSettled(drained ?? Promise.resolve())).toMatchObject([{ status: 'suspended' }])
     expect(set.model.requests).toHaveLength(1)
   })
 
@@ -150,8 +150,10 @@ describe('a runtime that has been drained', () => {
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Two.' }],
     })
     const run = two.runtime.run(two.agent, 'Second.', { sessionId, whenBusy: 'wait' })
-    expect(await two.untilSettled(run.result)).toMatchObject({ status: 'interrupted' })
-    expect(await two.untilSettled(drained ?? Promise.resolve())).toMatchObject([{ status: 'interrupted' }])
+    expect(await two.waitUntilSettled(run.result)).toMatchObject({ status: 'interrupted' })
+    expect(await two.waitUntilSettled(drained ?? Promise.resolve())).toMatchObject([
+      { status: 'interrupted' },
+    ])
     expect(two.model.requests.length).toBeLessThan(2)
   })
 
@@ -188,11 +190,11 @@ describe('a runtime that has been drained', () => {
           })
         }),
     )
-    await set.untilSettled(Promise.all(started))
+    await set.waitUntilSettled(Promise.all(started))
     relieved.add(runs[1]!.id)
-    const results = await set.untilSettled(set.runtime.drain(1_000))
+    const results = await set.waitUntilSettled(set.runtime.drain(1_000))
     expect(results.map(({ runId }) => runId)).toEqual([runs[0]!.id, runs[2]!.id])
-    await expect(set.untilSettled(runs[1]!.result)).rejects.toThrow(LedgerConflictError)
+    await expect(set.waitUntilSettled(runs[1]!.result)).rejects.toThrow(LedgerConflictError)
     for (const run of [runs[0]!, runs[2]!]) {
       const types = typesOf(await set.eventsOf(run))
       expect(types.at(-1)).toBe('tool_result')

@@ -9,7 +9,7 @@ import {
   type Model,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
@@ -39,10 +39,10 @@ async function resumedBy(
   const [ledger, clock] = [memoryLedger(), manualClock()]
   const before = agentOf()
   const first = createRuntime({ ledger, agents: [before], host: { clock } })
-  const { runId, pendingApprovals } = await untilSettled(clock, first.run(before, 'Pay.').result)
+  const { runId, pendingApprovals } = await waitUntilSettled(clock, first.run(before, 'Pay.').result)
   const second = createRuntime({ ledger, agents: [agent], onDrift, host: { clock, report: () => {} } })
   const run = second.resume(runId)
-  const failure = await untilSettled(
+  const failure = await waitUntilSettled(
     clock,
     run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }).then(
       () => undefined,
@@ -101,7 +101,7 @@ describe('what the options of a model add to its requests', () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const agent = agentOf({ ...change, approval: () => 'run' })
     const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Pay.', options(agent))
-    const { runId } = await untilSettled(clock, run.result)
+    const { runId } = await waitUntilSettled(clock, run.result)
     const events = await recorded(ledger, runId)
     expect(ofType(events, 'model_call_started').map((call) => call.additions)).toContainEqual(additions)
     expect(ofType(events, 'model_call_started').every((call) => call.additions !== undefined)).toBe(true)

@@ -27,37 +27,37 @@ const later = (set: Stage): string => `call-${set.clock.now()}`
 describe('runtime.enqueue', () => {
   it('records a start and nothing else, which another process drives', async () => {
     const set = stage()
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
     expect(typesOf(await set.eventsOf({ id: runId }))).toEqual(['run_started', 'input_received'])
     expect(await set.ledger.lease(runId)).toBeUndefined()
     const other = worker(set, [{ text: 'Hi.' }])
-    expect(await set.untilSettled(other.drive(runId))).toMatchObject({ status: 'done', pending: false })
-    expect(await set.untilSettled(other.resume(runId).result)).toMatchObject({ text: 'Hi.' })
+    expect(await set.waitUntilSettled(other.drive(runId))).toMatchObject({ status: 'done', pending: false })
+    expect(await set.waitUntilSettled(other.resume(runId).result)).toMatchObject({ text: 'Hi.' })
     checkedRun(await set.eventsOf({ id: runId }))
   })
 
   it('starts a run once under a key, also when it was driven in between', async () => {
     const set = stage({ steps: [{ text: 'Hi.' }] })
     const enqueue = (): Promise<RunId> =>
-      set.untilSettled(set.runtime.enqueue(set.agent, 'Hello.', { idempotencyKey: 'order 7' }))
+      set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.', { idempotencyKey: 'order 7' }))
     const runId = await enqueue()
     expect(await enqueue()).toBe(runId)
-    expect(await set.untilSettled(set.runtime.drive(runId))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(set.runtime.drive(runId))).toMatchObject({ status: 'done' })
     const { seq } = (await set.ledger.head(runId))!
     expect(await enqueue()).toBe(runId)
     expect((await set.ledger.head(runId))!.seq).toBe(seq)
     await expect(
-      set.untilSettled(set.runtime.enqueue(set.agent, 'Other.', { idempotencyKey: 'order 7' })),
+      set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Other.', { idempotencyKey: 'order 7' })),
     ).rejects.toThrow(ConfigurationError)
   })
 
   it('rejects for a session that is busy', async () => {
     const set = stage()
-    await set.untilSettled(set.runtime.enqueue(set.agent, 'One.', { sessionId: 'chat' }))
+    await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'One.', { sessionId: 'chat' }))
     const second = set.runtime.enqueue(set.agent, 'Two.', { sessionId: 'chat' })
-    await expect(set.untilSettled(second)).rejects.toThrow(LedgerConflictError)
+    await expect(set.waitUntilSettled(second)).rejects.toThrow(LedgerConflictError)
     const waiting = set.runtime.enqueue(set.agent, 'Two.', { sessionId: 'chat', whenBusy: 'wait' })
-    await expect(set.untilSettled(waiting)).rejects.toThrow(/whenBusy is wait/)
+    await expect(set.waitUntilSettled(waiting)).rejects.toThrow(/whenBusy is wait/)
   })
 })
 
@@ -67,45 +67,47 @@ describe('runtime.drive', () => {
     const runId = deriveRunId('order 8')
     const start = { agent: set.agent.name, input: 'Hello.', options: { subject: 'customer 7' } }
     const [one, two] = [worker(set, [{ text: 'Hi.' }]), worker(set, [{ text: 'Hi.' }])]
-    const rests = await set.untilSettled(
+    const rests = await set.waitUntilSettled(
       Promise.all([one.drive(runId, { start }), two.drive(runId, { start })]),
     )
     expect(rests.map(({ status }) => status)).toContain('done')
     const events = checkedRun(await set.eventsOf({ id: runId }))
     expect(ofType(events, 'model_call_started')).toHaveLength(1)
     expect(ofType(events, 'run_started')).toMatchObject([{ subject: 'customer 7' }])
-    expect(await set.untilSettled(two.drive(runId, { start }))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(two.drive(runId, { start }))).toMatchObject({ status: 'done' })
     await expect(
-      set.untilSettled(one.drive(deriveRunId('9'), { start: { agent: 'nobody', input: 'Hello.' } })),
+      set.waitUntilSettled(one.drive(deriveRunId('9'), { start: { agent: 'nobody', input: 'Hello.' } })),
     ).rejects.toThrow(/agent nobody/)
-    await expect(set.untilSettled(one.drive(deriveRunId('9')))).rejects.toThrow(RunNotFoundError)
+    await expect(set.waitUntilSettled(one.drive(deriveRunId('9')))).rejects.toThrow(RunNotFoundError)
   })
 
   it('says when a run that waits for a person continues by itself', async () => {
     const ask = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [calling('pay')], tools: [ask] })
     const limits = { maxApprovalMs: 60_000 }
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Pay.', { limits }))
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Pay.', { limits }))
     const begun = set.clock.now()
-    const rest = await set.untilSettled(set.runtime.drive(runId))
+    const rest = await set.waitUntilSettled(set.runtime.drive(runId))
     expect(rest).toEqual({ status: 'waiting', runId, seq: rest.seq, pending: false, wakeAt: begun + 60_000 })
-    expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ wakeAt: begun + 60_000 })
+    expect(await set.waitUntilSettled(set.runtime.resume(runId).result)).toMatchObject({
+      wakeAt: begun + 60_000,
+    })
   })
 
   it('parks a run that waits for the end of a retry-after, and continues at its time', async () => {
     const set = stage({ steps: [{ fail: 'rate_limited', retryAfterMs: 20_000 }, { text: 'Hi.' }] })
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
-    const rest = await set.untilSettled(set.runtime.drive(runId, { parkMs: 1_000 }))
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
+    const rest = await set.waitUntilSettled(set.runtime.drive(runId, { parkMs: 1_000 }))
     expect(rest).toMatchObject({ status: 'parked', pending: false })
     expect(rest.wakeAt! - set.clock.now()).toBeGreaterThanOrEqual(20_000)
     expect(await set.ledger.lease(runId)).toBeUndefined()
     // Woken too early, it parks again and calls nobody.
-    expect(await set.untilSettled(worker(set).drive(runId, { parkMs: 1_000 }))).toMatchObject({
+    expect(await set.waitUntilSettled(worker(set).drive(runId, { parkMs: 1_000 }))).toMatchObject({
       status: 'parked',
       wakeAt: rest.wakeAt!,
     })
     set.clock.advance(rest.wakeAt! - set.clock.now())
-    expect(await set.untilSettled(set.runtime.drive(runId, { parkMs: 1_000 }))).toMatchObject({
+    expect(await set.waitUntilSettled(set.runtime.drive(runId, { parkMs: 1_000 }))).toMatchObject({
       status: 'done',
     })
     checkedRun(await set.eventsOf({ id: runId }))
@@ -113,8 +115,8 @@ describe('runtime.drive', () => {
 
   it('waits itself for what comes sooner than parkMs', async () => {
     const set = stage({ steps: [{ fail: 'rate_limited', retryAfterMs: 2_000 }, { text: 'Hi.' }] })
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
-    expect(await set.untilSettled(set.runtime.drive(runId, { parkMs: 60_000 }))).toMatchObject({
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
+    expect(await set.waitUntilSettled(set.runtime.drive(runId, { parkMs: 60_000 }))).toMatchObject({
       status: 'done',
     })
   })
@@ -123,7 +125,7 @@ describe('runtime.drive', () => {
     const finish = Promise.withResolvers<string>()
     const slow = testTool({ name: 'slow', run: () => finish.promise })
     const set = stage({ steps: [calling('slow')], tools: [slow] })
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Work.'))
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Work.'))
     const driving = set.runtime.drive(runId, { maxMs: 30_000 })
     const started = new Promise<void>((resolve) => {
       set.runtime.resume(runId).events$.subscribe(({ type }) => {
@@ -133,11 +135,11 @@ describe('runtime.drive', () => {
     await started
     set.clock.advance(600_000)
     finish.resolve('late, and counted')
-    expect(await set.untilSettled(driving)).toMatchObject({ status: 'handedBack', pending: false })
+    expect(await set.waitUntilSettled(driving)).toMatchObject({ status: 'handedBack', pending: false })
     const events = checkedRun(await set.eventsOf({ id: runId }))
     expect(ofType(events, 'tool_result')).toMatchObject([{ outcome: 'success' }])
     const other = worker(set, [{ text: 'Done.' }], [slow])
-    expect(await set.untilSettled(other.drive(runId))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(other.drive(runId))).toMatchObject({ status: 'done' })
     expect(slow.runs).toHaveLength(1)
   })
 
@@ -152,14 +154,14 @@ describe('runtime.drive', () => {
       },
     })
     const set = stage({ steps: [calling('endless')], tools: [endless] })
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Work.'))
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Work.'))
     const driving = set.runtime.drive(runId, { signal: stop.signal, graceMs: 2_000 })
     await begun.promise
     stop.abort()
-    expect(await set.untilSettled(driving)).toMatchObject({ status: 'handedBack' })
+    expect(await set.waitUntilSettled(driving)).toMatchObject({ status: 'handedBack' })
     expect(await set.ledger.lease(runId)).toBeUndefined()
     const aborted = set.runtime.drive(runId, { signal: stop.signal })
-    expect(await set.untilSettled(aborted)).toMatchObject({ status: 'handedBack' })
+    expect(await set.waitUntilSettled(aborted)).toMatchObject({ status: 'handedBack' })
   })
 
   it('does not follow a run that another process drives: it is lost at once', async () => {
@@ -177,7 +179,7 @@ describe('runtime.drive', () => {
     await begun.promise
     expect(await worker(set).drive(run.id)).toMatchObject({ status: 'lost', runId: run.id, pending: false })
     finish.resolve('fine')
-    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'Done.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
   })
 
   it('refuses options that it does not know', async () => {
@@ -209,13 +211,15 @@ function office(clerkSteps: readonly ScriptedStep[], tools: readonly TestTool[] 
 describe('a run with a child run', () => {
   it('is parked with it, and both continue in another process', async () => {
     const { set, open, start, runId, first } = office([{ fail: 'rate_limited', retryAfterMs: 20_000 }])
-    const rest = await set.untilSettled(first.drive(runId, { start, parkMs: 1_000 }))
+    const rest = await set.waitUntilSettled(first.drive(runId, { start, parkMs: 1_000 }))
     expect(rest).toMatchObject({ status: 'waiting', pending: false })
     expect(rest.wakeAt! - set.clock.now()).toBeGreaterThan(1_000)
     set.clock.advance(rest.wakeAt! - set.clock.now())
     const second = open([{ text: 'All done.' }], [{ text: 'Done.' }])
-    expect(await set.untilSettled(second.drive(runId, { parkMs: 1_000 }))).toMatchObject({ status: 'done' })
-    expect(await set.untilSettled(second.resume(runId).result)).toMatchObject({ text: 'All done.' })
+    expect(await set.waitUntilSettled(second.drive(runId, { parkMs: 1_000 }))).toMatchObject({
+      status: 'done',
+    })
+    expect(await set.waitUntilSettled(second.resume(runId).result)).toMatchObject({ text: 'All done.' })
   })
 
   it('continues it when its deadline has come', async () => {
@@ -228,11 +232,11 @@ describe('a run with a child run', () => {
       },
     })
     const { set, open, start, runId, first } = office([calling('export')], [defer])
-    const rest = await set.untilSettled(first.drive(runId, { start }))
+    const rest = await set.waitUntilSettled(first.drive(runId, { start }))
     expect(rest).toMatchObject({ status: 'waiting' })
     set.clock.advance(rest.wakeAt! - set.clock.now())
     const second = open([{ text: 'All done.' }], [{ text: 'It was late.' }])
-    expect(await set.untilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
     checkedRun(await set.eventsOf({ id: runId }))
   })
 
@@ -252,25 +256,25 @@ describe('a run with a child run', () => {
     const driving = first.drive(runId, { start, signal: stop.signal, graceMs: 1_000 })
     await begun.promise
     stop.abort()
-    expect(await set.untilSettled(driving)).toMatchObject({ status: 'handedBack' })
+    expect(await set.waitUntilSettled(driving)).toMatchObject({ status: 'handedBack' })
     const second = open([{ text: 'All done.' }], [{ text: 'Done.' }])
-    expect(await set.untilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
-    expect(await set.untilSettled(second.resume(runId).result)).toMatchObject({ text: 'All done.' })
+    expect(await set.waitUntilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(second.resume(runId).result)).toMatchObject({ text: 'All done.' })
   })
 
   it('gets a decision about a call of it by way of its own inbox', async () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const { set, open, start, runId, first } = office([calling('pay')], [pay])
-    await set.untilSettled(first.drive(runId, { start }))
-    const rest = await set.untilSettled(first.resume(runId).result)
+    await set.waitUntilSettled(first.drive(runId, { start }))
+    const rest = await set.waitUntilSettled(first.resume(runId).result)
     const [approval] = rest.pendingApprovals
     const web = open([], [])
     const command = { type: 'approve', toolCallId: approval!.toolCallId, by: 'ada' } as const
-    const posted = await set.untilSettled(web.post(approval!.runId, command, { key: later(set) }))
+    const posted = await set.waitUntilSettled(web.post(approval!.runId, command, { key: later(set) }))
     expect(posted).toEqual({ accepted: true, wake: runId })
     expect(pay.runs).toHaveLength(0)
     const second = open([{ text: 'All done.' }], [{ text: 'Paid.' }])
-    expect(await set.untilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
     expect(pay.runs).toHaveLength(1)
   })
 })
@@ -280,7 +284,7 @@ describe('runtime.post', () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [calling('pay'), { text: 'Paid.' }], tools: [pay] })
     const run = set.start()
-    const { toolCallId } = (await set.untilSettled(run.result)).pendingApprovals[0]!
+    const { toolCallId } = (await set.waitUntilSettled(run.result)).pendingApprovals[0]!
     const web = worker(set)
     const approve = { type: 'approve', toolCallId, by: 'ada' } as const
     const { seq } = (await set.ledger.head(run.id))!
@@ -290,14 +294,14 @@ describe('runtime.post', () => {
     expect(await set.ledger.inbox(run.id)).toHaveLength(1)
     expect((await set.ledger.head(run.id))!.seq).toBe(seq)
     const other = worker(set, [{ text: 'Paid.' }], [pay])
-    expect(await set.untilSettled(other.drive(run.id))).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(other.drive(run.id))).toMatchObject({ status: 'done' })
     expect(pay.runs).toHaveLength(1)
     expect(await web.post(run.id, approve, { key: 'b' })).toMatchObject({ accepted: false, wake })
   })
 
   it('refuses what the run does not allow, and what is no command', async () => {
     const set = stage({ steps: [{ text: 'Hi.' }] })
-    const runId = await set.untilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
     const missing = { type: 'approve', toolCallId: 'nowhere', by: 'ada' } as const
     expect(await set.runtime.post(runId, missing, { key: 'a' })).toMatchObject({ code: 'unknown_call' })
     const wrong = { type: 'approve' } as never

@@ -23,7 +23,7 @@ function asking(): Stage {
 
 /** Starts a run of which only a subscription is kept. */
 async function subscribed(
-  { start, untilSettled: wait }: Stage,
+  { start, waitUntilSettled: wait }: Stage,
   seen: RuntimeEvent[],
 ): Promise<{ runId: string; toolCallId: string; watched: WeakRef<object> }> {
   const run = start()
@@ -40,9 +40,9 @@ describe('a run whose handle was dropped', () => {
     await forget()
     expect(watched.deref()).toBeUndefined()
     const run = set.runtime.resume(runId)
-    await set.untilSettled(run.result)
-    await set.untilSettled(run.approve(toolCallId, { by: 'ada' }))
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    await set.waitUntilSettled(run.result)
+    await set.waitUntilSettled(run.approve(toolCallId, { by: 'ada' }))
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const recorded = await set.eventsOf(runId)
     expect(seen.map(({ seq }) => seq)).toEqual(recorded.map(({ seq }) => seq))
   })
@@ -53,7 +53,7 @@ describe('a run whose handle was dropped', () => {
     const play = async (): Promise<void> => {
       const run = set.start()
       handles.push(new WeakRef(run), new WeakRef(run.events$))
-      await set.untilSettled(run.result)
+      await set.waitUntilSettled(run.result)
     }
     for (let count = 0; count < 20; count++) await play()
     await forget()

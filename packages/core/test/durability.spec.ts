@@ -106,7 +106,7 @@ async function played(
   ]
   const set = stage({ ledger, steps, limits, tools: tools.map((tool) => testTool(tool)) })
   const run = set.start()
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   const events = checkedRun(await set.eventsOf(run))
   const of = (type: string): readonly (string | undefined)[] =>
     events.filter((event) => event.type === type).map(({ seq }) => noted.get(seq))
@@ -154,7 +154,7 @@ describe('a run', () => {
       if (event.type === 'approval_requested') void run.approve(event.toolCallId, { by: 'ada' })
       if (event.type === 'approval_decided') slow.resolve('late')
     })
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const events = checkedRun(await set.eventsOf(run))
     const [decided = 0, started = 0] = (['approval_decided', 'tool_started'] as const).map(
       (type) => events.findLast((event) => event.type === type)?.seq,

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
 import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/machine'
-import { stamped } from '@tallystick/testkit'
+import { stampFacts } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { serializeState } from '../src/machine/state.ts'
 import { summarizeCalls } from '../src/machine/calls.ts'
@@ -50,7 +50,7 @@ describe('a fold of events', () => {
       ...calls.map((ordinal) => startedCall(ordinal)),
       ...calls.map((ordinal) => endedCall(ordinal)),
     ]
-    const events = stamped(runId, page)
+    const events = stampFacts(runId, page)
     const states = events.map((_, place) =>
       events.slice(0, place).reduce(evolve, undefined as RunState | undefined),
     )
@@ -66,7 +66,7 @@ describe('a fold of events', () => {
     // Whether a start is within the limit depends on whether it is the first of its call.
     const started = (maxToolCalls: number): RunState | undefined => {
       const page = executing(['look', 'look'], {}, { maxToolCalls })
-      const events = stamped(runId, [...page, startedCall(1), startedCall(2)])
+      const events = stampFacts(runId, [...page, startedCall(1), startedCall(2)])
       const before = events.slice(0, page.length).reduce(evolve, undefined as RunState | undefined)
       return events.slice(page.length).reduce(audit, before)
     }

@@ -9,7 +9,7 @@ const asks: ScriptedStep = { toolCalls: [{ name: 'look', input: {} }] }
 async function play(steps: readonly ScriptedStep[], options: object = {}) {
   const set = stage({ steps: [...steps], tools: [look], ...options })
   const run = set.start()
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   return { result, events: checkedRun(await set.eventsOf(run)) }
 }
 

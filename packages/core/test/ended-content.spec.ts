@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, manualClock, sampleRunId, scriptedModel, stamped } from '@tallystick/testkit'
+import { sampleFacts, manualClock, sampleRunId, scriptedModel, stampFacts } from '@tallystick/testkit'
 import type { ContentRemoval, EventQuery } from '../src/ledger/ledger.ts'
 import { removeEndedContent, requireRemovable } from '../src/runtime/ended-content.ts'
 
@@ -32,7 +32,7 @@ const line = (each: { root?: Member; child?: Member; grandchild?: Member } = {})
   ])
 
 function eventsOf(runId: RunId, { parent, relation = 'child', asks, ...member }: Member) {
-  const { run_started, run_resumed, agent_handed_off, tool_started, run_finished } = everyFact(runId)
+  const { run_started, run_resumed, agent_handed_off, tool_started, run_finished } = sampleFacts(runId)
   const {
     parent: _parent,
     recording: _recording,
@@ -46,7 +46,7 @@ function eventsOf(runId: RunId, { parent, relation = 'child', asks, ...member }:
     ...start.definition,
     policy: { ...policy, ...(own && { recording: { content: own } }) },
   })
-  return stamped(runId, [
+  return stampFacts(runId, [
     {
       ...{ ...start, definition: definitionOf(agent) },
       ...(parent && { parent: { runId: parent, seq: 1, relation } }),

@@ -58,7 +58,7 @@ describe('the endings of many calls', () => {
     expect(await end(1)).toEqual([1, 3, 1, 4, 1])
     expect(await end(1)).toEqual([1, 3, 1, 4, 1, 1])
     await end(40)
-    expect(await set.untilSettled(running.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(running.result)).toMatchObject({ reason: 'answered' })
     checkedRun(await set.eventsOf(running))
   })
 
@@ -79,7 +79,7 @@ describe('the endings of many calls', () => {
     await end(1)
     expect(await end(38)).toEqual([1])
     expect(await end(1)).toEqual([1, 39])
-    expect(await set.untilSettled(running.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(running.result)).toMatchObject({ reason: 'answered' })
     checkedRun(await set.eventsOf(running))
   })
 
@@ -90,13 +90,15 @@ describe('the endings of many calls', () => {
     const answer = cancelled.running.cancel('Enough.')
     expect((await cancelled.rest()).slice(0, 2)).toEqual([1, 1])
     expect(await answer).toEqual({ accepted: true })
-    expect(await cancelled.set.untilSettled(cancelled.running.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await cancelled.set.waitUntilSettled(cancelled.running.result)).toMatchObject({
+      reason: 'cancelled',
+    })
     const drained = await calls(40)
     await drained.end(1)
     await drained.end(1)
     const drain = drained.set.runtime.drain(1_000)
     expect(await drained.rest()).toEqual([1, 1])
-    await drained.set.untilSettled(drain)
+    await drained.set.waitUntilSettled(drain)
   })
 
   it('are recorded where the timer rings before the clock shows its time', async () => {

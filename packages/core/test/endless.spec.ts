@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, simulate, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, simulate, testTool } from '@tallystick/testkit'
 
 describe('what goes round and round under a manual clock is an error, not a hang', () => {
   it('code that looks at the clock again and again, and never waits for it', async () => {
@@ -12,7 +12,7 @@ describe('what goes round and round under a manual clock is an error, not a hang
         if (clock.uses > 10_000_000) throw new Error('It was not stopped.')
       }
     }
-    await expect(untilSettled(clock, looks())).rejects.toThrow('without waiting for it')
+    await expect(waitUntilSettled(clock, looks())).rejects.toThrow('without waiting for it')
   })
 
   it('a person whose answers are refused, whatever they are', async () => {
@@ -39,11 +39,11 @@ describe('what takes many turns of the promise queue, and does not look at the c
       for (let turn = 0; turn < 100_000; turn++) await Promise.resolve()
       return 'read'
     }
-    expect(await untilSettled(manualClock(), reads())).toBe('read')
+    expect(await waitUntilSettled(manualClock(), reads())).toBe('read')
   })
 
   it('is an error where nothing continues', async () => {
-    const stuck = untilSettled(manualClock(), new Promise(() => {}))
+    const stuck = waitUntilSettled(manualClock(), new Promise(() => {}))
     await expect(stuck).rejects.toThrow(/No work is left.*return what is under way there from `outside`/)
   })
 })

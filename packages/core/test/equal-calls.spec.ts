@@ -10,7 +10,7 @@ function asking(tool: TestTool, calls: readonly ReturnType<typeof call>[], limit
 
 async function outcomes(set: Stage): Promise<readonly string[]> {
   const run = set.start()
-  await set.untilSettled(run.result)
+  await set.waitUntilSettled(run.result)
   const results = ofType(checkedRun(await set.eventsOf(run)), 'tool_result')
   const order = ofType(await set.eventsOf(run), 'tool_results_injected')[0]!.toolCallIds
   return order.map((id) => results.find(({ toolCallId }) => toolCallId === id)!.outcome)
@@ -52,7 +52,7 @@ describe('equal calls in one reply', () => {
     const set = asking(look, [call('look'), call('look', 'tomorrow'), call('look')], { maxRepeats: 1 })
     const run = set.start()
     set.clock.schedule(10, () => release.resolve('rain'))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const types = (await set.eventsOf(run)).map(({ type }) => type)
     const starts = types.filter((type) => type === 'tool_started')
     expect(starts).toHaveLength(2)
@@ -62,7 +62,7 @@ describe('equal calls in one reply', () => {
   it('that write ask a person each, since each is meant', async () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })
     const set = asking(pay, [call('pay'), call('pay')], { maxRepeats: 1 })
-    const rest = await set.untilSettled(set.start().result)
+    const rest = await set.waitUntilSettled(set.start().result)
     expect(rest.pendingApprovals).toHaveLength(2)
   })
 

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { RuntimeEvent } from '@tallystick/core'
 import { findEventIdFault } from '../src/events/event.ts'
 import { isMoment } from '../src/events/event-parts.ts'
 
 const [runId, callId] = [sampleRunId(1), sampleCallId(sampleRunId(1))]
-const facts = everyFact(runId)
+const facts = sampleFacts(runId)
 const event = (type: EventType, more: object = {}): RuntimeEvent =>
-  stamped(runId, [{ ...facts[type], ...more }])[0]!
+  stampFacts(runId, [{ ...facts[type], ...more }])[0]!
 
 describe('an id in an event', () => {
   it.each<readonly [EventType, object, string | undefined]>([

@@ -4,15 +4,15 @@ import { describe, expect, it } from 'vitest'
 import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tallystick/core'
 import { eventSchemas, outsideCommandSchema } from '@tallystick/core/schemas'
 import { eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { findEventShapeFault } from '../src/events/event.ts'
 import { play, program } from './program.ts'
 
 const runId = sampleRunId(1)
-const facts = everyFact(runId)
+const facts = sampleFacts(runId)
 
 function sample(type: EventType): RuntimeEvent {
-  return stamped(runId, [facts[type]])[0]!
+  return stampFacts(runId, [facts[type]])[0]!
 }
 
 type Path = readonly (string | number)[]

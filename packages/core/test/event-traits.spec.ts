@@ -1,7 +1,7 @@
 // What is on record for good, and what stores and readers do with each type of event.
 import { describe, expect, it } from 'vitest'
 import { eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId } from '@tallystick/testkit'
 import { findCause, deriveCause, type EventTraits } from '../src/events/event.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/).sort()
@@ -38,7 +38,7 @@ describe('a type of event', () => {
 })
 
 describe('what decides an event', () => {
-  const facts = everyFact(sampleRunId(1))
+  const facts = sampleFacts(sampleRunId(1))
   const cause = (type: EventType, more: object = {}): string => deriveCause({ ...facts[type], ...more })
 
   it('is a command of the same name', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import type { Fact, FactOf, StopReason } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { estimateDefinitionTokens } from '../src/machine/tokens.ts'
 import { readMessages } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
@@ -47,12 +47,12 @@ const guarded = {
 describe('the first event', () => {
   it('says what the run is, and everything else begins at nothing', () => {
     const facts = {
-      ...everyFact(runId).run_started,
+      ...sampleFacts(runId).run_started,
       subject: 's',
       modelSettings: { temperature: 0.5 },
       withContext: true as const,
     }
-    const [event] = stamped(runId, [facts])
+    const [event] = stampFacts(runId, [facts])
     const { type: _type, v: _v, ...said } = event as RuntimeEvent
     expect(evolve(undefined, event!)).toMatchObject({
       ...{
@@ -94,7 +94,7 @@ describe('the first event', () => {
 
 describe('what a run has used', () => {
   it('is at first one object for all runs, which no reader can change', () => {
-    const [started] = stamped(runId, [everyFact(runId).run_started])
+    const [started] = stampFacts(runId, [sampleFacts(runId).run_started])
     const { totals } = evolve(undefined, started!)
     expect(() => Object.assign(totals, { turns: 7 })).toThrow(TypeError)
     expect(() => Object.assign(totals.toolCallsByTool, { pay: 1 })).toThrow(TypeError)
@@ -104,7 +104,7 @@ describe('what a run has used', () => {
 describe('every event', () => {
   const state = given(begun()).state!
   const next = (more: Partial<RuntimeEvent>): RunState =>
-    evolve(state, { ...stamped(runId, [called()], { afterSeq: 2 })[0]!, ...more } as RuntimeEvent)
+    evolve(state, { ...stampFacts(runId, [called()], { afterSeq: 2 })[0]!, ...more } as RuntimeEvent)
 
   it('is of the run, the next of it, by no earlier writer, in the turn that is due', () => {
     expect(next({ epoch: 4 })).toMatchObject({ seq: 3, epoch: 4, turn: 1 })
@@ -122,7 +122,7 @@ describe('every event', () => {
     const removed = { kind: 'redacted', at: 1 } as const
     const first = next({ removed })
     expect([next({}).removedFrom, first.removedFrom]).toEqual([undefined, 3])
-    const [second] = stamped(runId, [wrote('Hm.')], { afterSeq: 3 })
+    const [second] = stampFacts(runId, [wrote('Hm.')], { afterSeq: 3 })
     expect(evolve(first, { ...second!, removed }).removedFrom).toBe(3)
   })
 })
@@ -256,7 +256,7 @@ describe('time in which nothing is in flight', () => {
   it('does not count as work', () => {
     const wait = (page: readonly Fact[], fact: Fact, ms: number): number => {
       const state = given(page).state!
-      const [event] = stamped(runId, [fact], { afterSeq: state.seq })
+      const [event] = stampFacts(runId, [fact], { afterSeq: state.seq })
       return evolve(state, { ...event!, at: state.at + ms }).waitedMs - state.waitedMs
     }
     expect(wait(begun().slice(0, 1), begun()[1]!, 50)).toBe(50)

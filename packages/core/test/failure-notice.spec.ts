@@ -2,7 +2,7 @@ import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type Model, type Run } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 
 /** A runtime whose ledger cannot append from its append of this number on, and all that its host receives. */
 function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' }])) {
@@ -32,7 +32,7 @@ function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' 
     reported,
     clock,
     start: () => runtime.run(agent, 'Go.'),
-    idle: () => untilSettled(clock, runtime.idle()),
+    idle: () => waitUntilSettled(clock, runtime.idle()),
   }
 }
 
@@ -78,7 +78,7 @@ describe('a run whose ledger fails', () => {
       const { start, reported, clock, idle } = failing(2)
       const run = start()
       run.events$.subscribe()
-      await untilSettled(clock, way(run))
+      await waitUntilSettled(clock, way(run))
       await idle()
       expect([index, reported]).toEqual([index, []])
     }
@@ -92,11 +92,11 @@ describe('a run whose ledger fails', () => {
     for (let append = 0; append < 20; append++) {
       const { start, clock, reported, idle } = failing(append, asking())
       const run = start()
-      const rest = await untilSettled(clock, run.result).catch(() => undefined)
+      const rest = await waitUntilSettled(clock, run.result).catch(() => undefined)
       const approved = rest && run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
       const acknowledgement =
         approved &&
-        (await untilSettled(
+        (await waitUntilSettled(
           clock,
           approved.catch(() => undefined),
         ))
@@ -111,9 +111,9 @@ describe('a run whose ledger fails', () => {
     const { start, idle, reported, clock } = failing(2)
     const run = start()
     await idle()
-    await expect(untilSettled(clock, run.result)).rejects.toThrow('disk full')
+    await expect(waitUntilSettled(clock, run.result)).rejects.toThrow('disk full')
     const late = new Promise((resolve) => void run.events$.subscribe({ error: resolve }))
-    expect(await untilSettled(clock, late)).toMatchObject({ message: 'disk full' })
+    expect(await waitUntilSettled(clock, late)).toMatchObject({ message: 'disk full' })
     expect(reported).toEqual([failed(run)])
   })
 })
@@ -137,7 +137,7 @@ describe('a model whose clean-up throws', () => {
       Infinity,
       adapter(() => {}),
     )
-    expect(await untilSettled(clock, start().result)).toMatchObject({ reason: 'model_failed' })
+    expect(await waitUntilSettled(clock, start().result)).toMatchObject({ reason: 'model_failed' })
     expect(new Set(reported)).toEqual(new Set([letGo]))
   })
 
@@ -146,7 +146,7 @@ describe('a model whose clean-up throws', () => {
       post({ type: 'model_finished', stopReason: 'end', parts: [{ type: 'text', text: 'Hi.', part: 0 }] }),
     )
     const { start, clock, reported } = failing(Infinity, answering)
-    expect(await untilSettled(clock, start().result)).toMatchObject({ reason: 'answered', text: 'Hi.' })
+    expect(await waitUntilSettled(clock, start().result)).toMatchObject({ reason: 'answered', text: 'Hi.' })
     expect(reported).toEqual([letGo])
   })
 })

@@ -7,7 +7,7 @@ import {
   type ModelRequest,
   type RunResult,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 
 describe('fallback models', () => {
   it('take over when a model is given up, see the same history, and stay in use', async () => {
@@ -23,7 +23,7 @@ describe('fallback models', () => {
       agent,
       'Go.',
     )
-    expect(await untilSettled(clock, run.result)).toMatchObject({
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({
       reason: 'answered',
       text: 'Done.',
       turns: 2,
@@ -39,7 +39,7 @@ describe('fallback models', () => {
     const first = scriptedModel([{ fail: 'invalid_request' }], 'first')
     const agent = defineAgent({ name: 'a', instructions: '', model: first, fallbacks: [second] })
     const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } }).run(agent, 'Go.')
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'model_failed' })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'model_failed' })
     expect(second.requests).toHaveLength(0)
   })
 
@@ -54,7 +54,7 @@ describe('fallback models', () => {
     const retry = { maxAttempts: 3, baseMs: 1_000, capMs: 1_000 }
     const agent = defineAgent({ name: 'a', instructions: '', model: first, fallbacks: [second], retry })
     const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } }).run(agent, 'Go.')
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect([first.requests.length, second.requests.length]).toEqual([3, 3])
   })
 })
@@ -68,8 +68,8 @@ describe('a runtime', () => {
     const agent = defineAgent({ name: 'a', instructions: '', model, tools: [waiting()] })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'Pay.')
-    await untilSettled(clock, run.result)
-    await untilSettled(clock, runtime.run(agent, 'Greet.').result)
+    await waitUntilSettled(clock, run.result)
+    await waitUntilSettled(clock, runtime.run(agent, 'Greet.').result)
     const found: RunResult[] = []
     for await (const rest of runtime.suspended()) found.push(rest)
     expect(found).toMatchObject([{ runId: run.id, pendingApprovals: [{ name: 'pay', input: { usd: 3 } }] }])
@@ -90,12 +90,12 @@ describe('a runtime', () => {
       drained = runtime.drain()
       draining.resolve()
     })
-    expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'interrupted', toolCalls: 1 })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ status: 'interrupted', toolCalls: 1 })
     expect(await drained).toMatchObject([{ runId: run.id, status: 'interrupted' }])
     expect(model.requests).toHaveLength(1)
     expect(() => runtime.run(agent, 'More.')).toThrow('was drained')
     const next = createRuntime({ ledger, agents: [agent], host: { clock } })
-    expect(await untilSettled(clock, next.resume(run.id).result)).toMatchObject({
+    expect(await waitUntilSettled(clock, next.resume(run.id).result)).toMatchObject({
       reason: 'answered',
       text: 'Done.',
     })
@@ -112,10 +112,10 @@ describe('a runtime', () => {
     run.events$.subscribe((event) => {
       if (event.type === 'assistant_started') void runtime.drain(1_000)
     })
-    expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'interrupted' })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ status: 'interrupted' })
     expect(model.abandoned).toBe(1)
     const next = createRuntime({ ledger, agents: [agent], host: { clock } })
-    expect(await untilSettled(clock, next.resume(run.id).result)).toMatchObject({
+    expect(await waitUntilSettled(clock, next.resume(run.id).result)).toMatchObject({
       reason: 'answered',
       text: 'Done.',
     })
@@ -129,16 +129,16 @@ describe('a runtime', () => {
       defineAgent({ name: 'a', instructions, model, tools: [waiting()] })
     const before = agentWith('Old.', scriptedModel(steps))
     const run = createRuntime({ ledger, agents: [before], host: { clock } }).run(before, 'Pay.')
-    const { pendingApprovals } = await untilSettled(clock, run.result)
+    const { pendingApprovals } = await waitUntilSettled(clock, run.result)
     const seen: ModelRequest[] = []
     const after = agentWith('New.', scriptedModel([(request) => (seen.push(request), { text: 'Paid.' })]))
     const strict = createRuntime({ ledger, agents: [after], onDrift: 'refuse', host: { clock } })
-    await expect(untilSettled(clock, strict.resume(run.id).result)).rejects.toThrow('another definition')
+    await expect(waitUntilSettled(clock, strict.resume(run.id).result)).rejects.toThrow('another definition')
     const next = createRuntime({ ledger, agents: [after], host: { clock } })
     const resumed = next.resume(run.id)
-    await untilSettled(clock, resumed.result)
+    await waitUntilSettled(clock, resumed.result)
     void resumed.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' })
-    expect(await untilSettled(clock, resumed.result)).toMatchObject({ reason: 'answered' })
+    expect(await waitUntilSettled(clock, resumed.result)).toMatchObject({ reason: 'answered' })
     expect(seen[0]?.instructions).toBe('New.')
   })
 
@@ -155,13 +155,13 @@ describe('a runtime', () => {
     })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'Go.')
-    expect(await untilSettled(clock, run.result)).toMatchObject({
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({
       status: 'suspended',
       turns: 1,
       limit: 'maxTurns',
     })
     void run.raiseLimit('maxTurns', 2, { by: 'ada' })
-    const ended = await untilSettled(clock, run.result)
+    const ended = await waitUntilSettled(clock, run.result)
     expect(ended).toMatchObject({ reason: 'answered', text: 'Done.', turns: 2 })
     expect(ended).not.toHaveProperty('limit')
   })

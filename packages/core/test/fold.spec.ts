@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, Handoff } from '@tallystick/core/vocabulary'
-import { everyFact, given } from '@tallystick/testkit'
+import { sampleFacts, given } from '@tallystick/testkit'
 import {
   begun,
   called,
@@ -69,7 +69,7 @@ describe('what a fold remembers', () => {
   })
 
   it('takes the definition of a resume, of a hand-off, and of nothing else', () => {
-    const { definition } = everyFact(runId).run_started
+    const { definition } = sampleFacts(runId).run_started
     const changed = { ...definition, digest: 'another' }
     const resumed: Fact = { type: 'run_resumed', turn: 0, why: 'command', inDoubt: [], definition: changed }
     expect(given([...begun(), resumed]).state?.definition.digest).toBe('another')

@@ -9,15 +9,15 @@ import {
   followAllChanges,
 } from '@tallystick/core/store-kit'
 import { createHintsEndedError } from '../src/ledger/changes.ts'
-import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, manualClock, sampleRunId, stampFacts } from '@tallystick/testkit'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 
 async function append(ledger: Ledger, ...seqs: readonly number[]): Promise<void> {
   for (const seq of seqs) {
     const fact = seq === 1 ? facts.run_started : { ...facts.assistant_text_delta, text: `${seq}` }
-    const events = stamped(run, [fact], { afterSeq: seq - 1 })
+    const events = stampFacts(run, [fact], { afterSeq: seq - 1 })
     await ledger.append(run, { expectedSeq: seq - 1, epoch: 1 }, events, { durability: 'lazy' })
   }
 }

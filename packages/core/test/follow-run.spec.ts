@@ -1,14 +1,14 @@
 // How long a reader waits for a run of another process, and how often it looks.
 import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/testkit'
+import { sampleFacts, manualClock, sampleRunId, stampFacts, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { waitUntilEnded, waitForInput, waitUntilStopped } from '../src/runtime/follow-run.ts'
 import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
 import { ofType, recorded, stage } from './stage.ts'
 
 const runId = sampleRunId(1)
-const { run_started, input_received: input, run_finished } = everyFact(runId)
+const { run_started, input_received: input, run_finished } = sampleFacts(runId)
 const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
 const { costUsd: _cost, ...finished } = run_finished
 const end = { ...finished, turn: 0, turns: 0, toolCalls: 0, usage: {} } as const
@@ -29,8 +29,8 @@ async function following(
   const ledger = memoryLedger()
   let seq = 0
   let isDrained = false
-  const append = async (...facts: Parameters<typeof stamped>[1]): Promise<void> => {
-    const events = stamped(runId, facts, { afterSeq: seq })
+  const append = async (...facts: Parameters<typeof stampFacts>[1]): Promise<void> => {
+    const events = stampFacts(runId, facts, { afterSeq: seq })
     await ledger.append(runId, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
     seq += events.length
     await turns()
@@ -91,7 +91,7 @@ describe('a reader that waits for a run', () => {
   })
 
   it('does not give up where the run has ended between two looks', async () => {
-    const bed: { append?: (...facts: Parameters<typeof stamped>[1]) => Promise<void> } = {}
+    const bed: { append?: (...facts: Parameters<typeof stampFacts>[1]) => Promise<void> } = {}
     let asked = 0
     const { append, ending, pass } = await following({
       driven: () => {
@@ -117,7 +117,7 @@ describe('a reader that waits for a run', () => {
 describe('a reader that waits until its input is taken', () => {
   const taken = (from: RunState, parts: RuntimeParts) => waitForInput(from, parts, 'r2')
   const settled = (delivered: boolean, receipt = 'r2') =>
-    ({ ...everyFact(runId).input_settled, turn: 0, receipt, delivered }) as const
+    ({ ...sampleFacts(runId).input_settled, turn: 0, receipt, delivered }) as const
 
   it('is answered when the run has shown it, or ended without', async () => {
     const other = await following({ wait: taken })
@@ -143,7 +143,7 @@ describe('a reader that waits until a run stops', () => {
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const events = await set.eventsOf(run)
     const from = events.slice(0, 2).reduce<RunState | undefined>(evolve, undefined) as RunState
     const runs = { isDriven: async () => false, isDrained: false }

@@ -87,7 +87,7 @@ async function forked(
 ): Promise<{ shop: Shop; result: RunResult; events: readonly RuntimeEvent[] }> {
   const shop = open(steps, { ledger, clock, pays: { kind: 'ask' }, later })
   const fork = shop.runtime.fork(runId, { atSeq, ...(edit && { edit }) })
-  const result = await shop.untilSettled(fork.result)
+  const result = await shop.waitUntilSettled(fork.result)
   return { shop, result, events: checkedRun(await shop.eventsOf(fork)) }
 }
 
@@ -157,7 +157,7 @@ describe('a fork where calls are under way', () => {
     const ended = events.some(({ type }) => type === 'tool_result')
     const next = open([{ text: 'Who knows.' }], { ledger: shop.ledger, clock: shop.clock })
     const fork = next.runtime.fork(run.id, { atSeq: started.seq })
-    await next.untilSettled(fork.result)
+    await next.waitUntilSettled(fork.result)
     const own = checkedRun(await next.eventsOf(fork))
     expect(results(own)).toEqual([['book', ended ? 'success' : 'interrupted', ended]])
   })
@@ -166,7 +166,7 @@ describe('a fork where calls are under way', () => {
     const shop = open(script, { later: true })
     const settled = await record(shop, async ({ runId, deferredCalls: [call] }) => {
       await shop.runtime.settle(runId, call!.toolCallId, 'transferred')
-      await shop.untilSettled(shop.runtime.resume(runId).result)
+      await shop.waitUntilSettled(shop.runtime.resume(runId).result)
     })
     const behind = { steps: script.slice(1), later: true }
     const before = await forked(settled, settled.at('tool_results_injected').seq, behind)
@@ -191,11 +191,11 @@ describe('a fork where a call waits for an approval', () => {
     return record(shop, async ({ runId, pendingApprovals: [approval] }) => {
       const run = shop.runtime.resume(runId)
       if (input === 'denied') {
-        await shop.untilSettled(run.deny(approval!.toolCallId, { by: 'ann', reason: 'no' }))
-        return await shop.untilSettled(run.result)
+        await shop.waitUntilSettled(run.deny(approval!.toolCallId, { by: 'ann', reason: 'no' }))
+        return await shop.waitUntilSettled(run.result)
       }
-      await shop.untilSettled(run.approve(approval!.toolCallId, { by: 'ann', ...(input && { input }) }))
-      return await shop.untilSettled(run.result)
+      await shop.waitUntilSettled(run.approve(approval!.toolCallId, { by: 'ann', ...(input && { input }) }))
+      return await shop.waitUntilSettled(run.result)
     })
   }
 
@@ -287,7 +287,10 @@ describe('a fork by another agent', () => {
     })
     const shop = open([], { ledger, clock })
     const fork = shop.runtime.fork(runId, { atSeq: run.at('tool_results_injected', 2).seq, agent })
-    expect(await shop.untilSettled(fork.result)).toMatchObject({ reason: 'answered', text: 'I am another.' })
+    expect(await shop.waitUntilSettled(fork.result)).toMatchObject({
+      reason: 'answered',
+      text: 'I am another.',
+    })
     const [request, ...others] = model.requests
     expect([request?.instructions, request?.tools.map(({ name }) => name), others]).toEqual([
       ...['Act politely.', ['look', 'book'], []],
@@ -305,7 +308,7 @@ describe('a fork by another agent', () => {
     const agent = defineAgent({ name: 'agent', instructions: 'Act.', model, tools: run.tools.slice(0, 2) })
     const shop = open([], { ledger, clock })
     const fork = shop.runtime.fork(runId, { atSeq: run.at('tool_results_injected').seq, agent })
-    expect(await shop.untilSettled(fork.result)).toMatchObject({ text: 'I cannot pay.' })
+    expect(await shop.waitUntilSettled(fork.result)).toMatchObject({ text: 'I cannot pay.' })
     const events = checkedRun(await shop.eventsOf(fork))
     expect(results(events).at(-1)).toEqual(['pay', 'unknown_tool', false])
   })

@@ -42,7 +42,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
-    const asked = await set.untilSettled(fork.result)
+    const asked = await set.waitUntilSettled(fork.result)
     expect(asked).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ name: 'pay', input: { amount: 7 } }],
@@ -51,7 +51,9 @@ describe('a write in a fork', () => {
     const [request] = ofType(await set.eventsOf(fork), 'approval_requested')
     expect(request?.reason).toContain('performed for real, under a new idempotency key')
     await fork.approve(asked.pendingApprovals[0]!.toolCallId, { by: 'ada' })
-    expect(await set.untilSettled(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(set.runtime.resume(fork.id).result)).toMatchObject({
+      reason: 'answered',
+    })
     expect(set.paid()).toEqual([{ amount: 7 }])
     checkedRun(await set.eventsOf(fork))
   })
@@ -66,7 +68,7 @@ describe('a write in a fork', () => {
           { text: 'Ok.' },
         ])
         const fork = set.runtime.fork(runId, { atSeq: seq, writes })
-        const { status } = await set.untilSettled(fork.result)
+        const { status } = await set.waitUntilSettled(fork.result)
         expect({ seq, writes, paid: set.paid() }).toEqual({ seq, writes, paid: [] })
         // A fork that asks no person waits for none.
         expect({ seq, rests: writes === 'ask' || status === 'done' }).toEqual({ seq, rests: true })
@@ -79,7 +81,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'stub' })
-    expect(await set.untilSettled(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(await set.waitUntilSettled(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
     expect(ofType(await set.eventsOf(fork), 'tool_result').at(-1)).toMatchObject({
       ...{
         name: 'pay',
@@ -99,7 +101,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
-    expect(await set.untilSettled(fork.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(fork.result)).toMatchObject({ reason: 'answered' })
     expect(set.paid()).toEqual([{ amount: 7 }])
   })
 
@@ -107,7 +109,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh([{ toolCalls: [{ name: 'look', input: { at: 'price' } }, pay] }, { text: 'Ok.' }])
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
-    expect(await set.untilSettled(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(await set.waitUntilSettled(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
     expect(set.paid()).toEqual([])
     const results = ofType(checkedRun(await set.eventsOf(fork)), 'tool_result')
     const paid = results.find(({ name }) => name === 'pay')
@@ -120,7 +122,7 @@ describe('a write in a fork', () => {
     const fork = first.runtime.fork(runId, { atSeq: behind('input_received'), writes: 'stub' })
     await first.runtime.drain(0)
     const second = fresh(another)
-    await second.untilSettled(second.runtime.resume(fork.id).result)
+    await second.waitUntilSettled(second.runtime.resume(fork.id).result)
     expect([first.paid(), second.paid()]).toEqual([[], []])
     const [started] = ofType(await second.eventsOf(fork), 'run_started')
     expect(started?.parent).toMatchObject({ relation: 'fork', writes: 'stub' })
@@ -150,7 +152,7 @@ describe('a write in a fork', () => {
     const { runId } = await set.play('Buy.')
     expect(tools[0]?.runs).toHaveLength(1)
     const fork = set.runtime.fork(runId, { atSeq: 2 })
-    const { pendingApprovals, status } = await set.untilSettled(fork.result)
+    const { pendingApprovals, status } = await set.waitUntilSettled(fork.result)
     expect({ status, runs: tools[0]?.runs.length }).toEqual({ status: 'suspended', runs: 1 })
     expect(pendingApprovals).toMatchObject([{ name: 'pay', input: { amount: 9 } }])
     expect(pendingApprovals[0]?.runId).not.toBe(fork.id)
@@ -182,7 +184,7 @@ describe('a write in a fork', () => {
           random: seededRandom(++seeds),
         })
         const fork = set.runtime.fork(runId, { atSeq: collected, writes })
-        await set.untilSettled(fork.result)
+        await set.waitUntilSettled(fork.result)
         const starts = ofType(checkedRun(await set.eventsOf(fork)), 'tool_started')
         expect(starts.map(({ child, grant }) => [child === undefined, grant === undefined])).toEqual([
           [false, false],
@@ -196,7 +198,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
-    await set.untilSettled(fork.result)
+    await set.waitUntilSettled(fork.result)
     const forged = (await set.eventsOf(fork)).map((event): RuntimeEvent => {
       if (event.type !== 'run_started' || !event.parent) return event
       return { ...event, parent: { ...event.parent, writes: 'ask' } }
@@ -217,7 +219,7 @@ describe('an approval of the run that a fork shares its events with', () => {
     const steps: readonly ScriptedStep[] = [{ toolCalls: [look, pay] }]
     const set = stageOf({ steps, tools: toolsOf(forever), random: seededRandom(1) })
     const run = set.start()
-    const { pendingApprovals } = await set.untilSettled(run.result)
+    const { pendingApprovals } = await set.waitUntilSettled(run.result)
     for (const { toolCallId } of pendingApprovals) await run.approve(toolCallId, { by: 'boss' })
     set.clock.advance(0)
     const events = await set.eventsOf(run)
@@ -240,7 +242,7 @@ describe('an approval of the run that a fork shares its events with', () => {
     for (const { seq } of events.filter((event) => event.seq >= decided[0]!)) {
       for (const writes of ['ask', 'run', 'stub'] as const) {
         const set = fork(seq, writes)
-        const { status, pendingApprovals } = await set.untilSettled(set.forked.result)
+        const { status, pendingApprovals } = await set.waitUntilSettled(set.forked.result)
         expect({ seq, writes, ran: set.ran(), status }).toEqual({
           seq,
           writes,
@@ -256,10 +258,12 @@ describe('an approval of the run that a fork shares its events with', () => {
   it('is asked for anew, and the answer allows one execution', async () => {
     const { decided, fork } = await approvedRun()
     const set = fork(decided[1]!, 'run')
-    const { pendingApprovals } = await set.untilSettled(set.forked.result)
+    const { pendingApprovals } = await set.waitUntilSettled(set.forked.result)
     expect(pendingApprovals.map(({ name }) => name)).toEqual(['look', 'pay'])
     for (const { toolCallId } of pendingApprovals) await set.forked.approve(toolCallId, { by: 'boss' })
-    expect(await set.untilSettled(set.runtime.resume(set.forked.id).result)).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(set.runtime.resume(set.forked.id).result)).toMatchObject({
+      status: 'done',
+    })
     expect(set.ran()).toEqual([1, 1])
     checkedRun(await set.eventsOf(set.forked))
   })
@@ -267,9 +271,9 @@ describe('an approval of the run that a fork shares its events with', () => {
   it('breaks a law where a call was started on it', async () => {
     const { decided, fork } = await approvedRun()
     const set = fork(decided[1]!, 'run')
-    const { pendingApprovals } = await set.untilSettled(set.forked.result)
+    const { pendingApprovals } = await set.waitUntilSettled(set.forked.result)
     for (const { toolCallId } of pendingApprovals) await set.forked.approve(toolCallId, { by: 'boss' })
-    await set.untilSettled(set.runtime.resume(set.forked.id).result)
+    await set.waitUntilSettled(set.runtime.resume(set.forked.id).result)
     const events = await set.eventsOf(set.forked)
     const last = ofType(events, 'approval_decided').at(-1)!
     // The fork's own approvals, as if they were among the shared events.
@@ -297,7 +301,7 @@ describe('a recorded result', () => {
     const { toolCallId } = ofType(events, 'tool_started')[0]!
     const edit = { results: [{ toolCallId, content: '0 left' }] }
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit })
-    expect(await set.untilSettled(fork.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(fork.result)).toMatchObject({ reason: 'answered' })
     const results = ofType(checkedRun(await set.eventsOf(fork)), 'tool_result')
     expect(results.map(({ content: [part], reused }) => [part, reused])).toEqual([
       [{ type: 'text', text: '0 left' }, undefined],

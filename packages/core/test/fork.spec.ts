@@ -44,7 +44,7 @@ describe('a fork', () => {
     for (const { seq } of events.slice(1, -1)) {
       const set = shop({ ledger, clock, steps: asTheScriptGoesOn, random: seededRandom(100 + seq) })
       const fork = set.runtime.fork(runId, { atSeq: seq })
-      const result = await set.untilSettled(fork.result)
+      const result = await set.waitUntilSettled(fork.result)
       expect(result, `forked at ${seq}`).toMatchObject({ status: 'done', reason: 'answered' })
       const forked = checkedRun(await set.eventsOf(fork))
       expect(forked.slice(0, seq).map(({ type }) => type)).toEqual(
@@ -76,7 +76,7 @@ describe('a fork', () => {
       tools: set.tools,
     })
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), agent: other })
-    expect(await set.untilSettled(fork.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(await set.waitUntilSettled(fork.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(set.tools.map(({ runs }) => runs.length)).toEqual([0, 0])
     const events = checkedRun(await set.eventsOf(fork))
     expect(ofType(events, 'tool_result').map(({ name, reused }) => [name, reused !== undefined])).toEqual([
@@ -102,7 +102,7 @@ describe('a fork', () => {
       random: seededRandom(2),
     })
     const fork = other.runtime.fork(runId, { atSeq: 2 })
-    expect(await other.untilSettled(fork.result)).toMatchObject({ text: 'Too slow.' })
+    expect(await other.waitUntilSettled(fork.result)).toMatchObject({ text: 'Too slow.' })
     const results = ofType(checkedRun(await other.eventsOf(fork)), 'tool_result')
     expect(results).toMatchObject([{ outcome: 'timed_out', reused: expect.any(String) as string }])
     expect(tool.runs).toHaveLength(0)
@@ -117,7 +117,7 @@ describe('a fork', () => {
     ]
     const set = shop({ ledger, clock, steps, random: seededRandom(2) })
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
-    await set.untilSettled(fork.result)
+    await set.waitUntilSettled(fork.result)
     expect(set.tools[1]?.runs.map(({ input }) => input)).toEqual([{ amount: 7 }, { amount: 5 }])
     checkedRun(await set.eventsOf(fork))
   })
@@ -134,7 +134,7 @@ describe('a fork', () => {
       atSeq: behind('input_received'),
       edit: { input: 'Buy two.', by: 'ada' },
     })
-    expect(await set.untilSettled(first.result)).toMatchObject({ text: 'Two then.' })
+    expect(await set.waitUntilSettled(first.result)).toMatchObject({ text: 'Two then.' })
     const [asked] = set.model.requests[0]?.messages ?? []
     expect(joinText(asked?.role === 'user' ? asked.parts : [])).toBe('Buy two.')
     expect(ofType(checkedRun(await set.eventsOf(first)), 'history_edited')).toMatchObject([
@@ -143,11 +143,11 @@ describe('a fork', () => {
 
     const edit = { history: [{ index: 2 }] }
     const second = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
-    await expect(set.untilSettled(second.result)).rejects.toThrow(
+    await expect(set.waitUntilSettled(second.result)).rejects.toThrow(
       /Remove a message together with its tool results/,
     )
     const amid = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit: { input: 'Buy two.' } })
-    await expect(set.untilSettled(amid.result)).rejects.toThrow(/in the middle of a turn \(executing\)/)
+    await expect(set.waitUntilSettled(amid.result)).rejects.toThrow(/in the middle of a turn \(executing\)/)
   })
 
   it('says something else only where a turn begins or ends, and is refused in the middle of one', async () => {
@@ -160,7 +160,7 @@ describe('a fork', () => {
       const { seq, phase } = state
       const set = shop({ ledger, clock, steps: asTheScriptGoesOn, random: seededRandom(300 + seq) })
       const fork = set.runtime.fork(runId, { atSeq: seq, edit: { input: 'Buy two.' } })
-      const how = await set.untilSettled(fork.result).then(
+      const how = await set.waitUntilSettled(fork.result).then(
         () => 'edited',
         ({ message }: Error) => /in the middle of a turn \(\w+\)/.exec(message)?.[0] ?? message,
       )
@@ -180,16 +180,16 @@ describe('a fork', () => {
     const { toolCallId } = ofType(events, 'tool_started')[0]!
     const edit = { results: [{ toolCallId, content: '0 left' }] }
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit })
-    expect(await set.untilSettled(fork.result)).toMatchObject({ text: 'Sold out.' })
+    expect(await set.waitUntilSettled(fork.result)).toMatchObject({ text: 'Sold out.' })
     expect(JSON.stringify(set.model.requests[0]?.messages)).toContain('0 left')
     expect(set.tools[0]?.runs).toHaveLength(0)
     checkedRun(await set.eventsOf(fork))
     const late = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
-    await expect(set.untilSettled(late.result)).rejects.toThrow(/cannot give it a result there/)
+    await expect(set.waitUntilSettled(late.result)).rejects.toThrow(/cannot give it a result there/)
   })
 
   it('is refused where it could not begin, and records nothing', async () => {
-    const { runtime, untilSettled: settle, runId, events, eventsOf } = await recorded()
+    const { runtime, waitUntilSettled: settle, runId, events, eventsOf } = await recorded()
     for (const atSeq of [0, 1, events.length, 999]) {
       const fork = runtime.fork(runId, { atSeq })
       await expect(settle(fork.result)).rejects.toThrow(/cannot be forked at its event/)
@@ -216,7 +216,7 @@ describe('a fork', () => {
       tools: [testTool({ name: 'look' }), asking],
     })
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
-    const [pending] = (await set.untilSettled(fork.result)).pendingApprovals
+    const [pending] = (await set.waitUntilSettled(fork.result)).pendingApprovals
     const next = shop({
       ledger,
       clock,
@@ -225,8 +225,8 @@ describe('a fork', () => {
       tools: [testTool({ name: 'look' }), asking],
     })
     const resumed = next.runtime.resume(fork.id)
-    await next.untilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await next.untilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    await next.waitUntilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await next.waitUntilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(asking.runs).toHaveLength(0)
     checkedRun(await next.eventsOf(fork))
   })

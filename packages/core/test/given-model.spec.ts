@@ -86,13 +86,13 @@ describe('a run that was given a model', () => {
       scriptedModel([{ ...call, until }, { text: 'Seen.' }], 'given'),
       scriptedModel([{ text: 'Other.' }], 'other'),
     ]
-    const { runtime, agent, untilSettled } = stage({ tools: [testTool({ name: 'look' })] })
+    const { runtime, agent, waitUntilSettled } = stage({ tools: [testTool({ name: 'look' })] })
     const run = runtime.run(agent, 'Look.', { model: given })
     await new Promise((resolve) => run.events$.subscribe(resolve))
     const resumed = runtime.resume(run.id, { model: other }).result.catch((error: unknown) => error)
     open()
-    expect(await untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Seen.' })
-    await untilSettled(resumed)
+    expect(await waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Seen.' })
+    await waitUntilSettled(resumed)
     expect([given, other].map(({ requests }) => requests.length)).toEqual([2, 0])
   })
 })

@@ -9,7 +9,7 @@ import {
   type Model,
   type RunOptions,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const keeping = (id: string): Model => ({ ...scriptedModel([{ text: 'Well.' }], id), keepsState: true })
@@ -22,7 +22,7 @@ function agentOf(model: Model, options: Partial<AgentOptions> = {}): Agent {
 async function played(agent: Agent, options: RunOptions) {
   const [clock, ledger] = [manualClock(), memoryLedger()]
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', options)
-  const { reason } = (await untilSettled(clock, run.result)) as { readonly reason?: string }
+  const { reason } = (await waitUntilSettled(clock, run.result)) as { readonly reason?: string }
   const [start] = ofType(await recorded(ledger, run.id), 'run_started')
   return { reason, state: start?.providerState }
 }

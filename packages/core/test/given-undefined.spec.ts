@@ -1,7 +1,7 @@
 // An option that is `undefined` says what leaving it out says: under `exactOptionalPropertyTypes` a caller may pass it on.
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { callTool, given, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { callTool, given, manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { begun, called } from './pages.ts'
 import { recorded } from './stage.ts'
 
@@ -20,7 +20,7 @@ it('a price without a rate is recorded without it', async () => {
   const agent = defineAgent({ name: 'a', instructions: '', model })
   const [ledger, clock] = [memoryLedger(), manualClock()]
   const run = createRuntime({ ledger, prices, host: { clock, random: none } }).run(agent, 'Go.')
-  const { costUsd } = await untilSettled(clock, run.result)
+  const { costUsd } = await waitUntilSettled(clock, run.result)
   expect(costUsd).toBeCloseTo(0.3 * 6 + 10 * 30e-6)
   const [started] = await recorded(ledger, run.id)
   const price = started?.type === 'run_started' ? started.definition.price : undefined

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Grant, ParentRef, Price } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, given, sampleRunId } from '@tallystick/testkit'
 import { digestSummaryRequest } from '../src/machine/compaction.ts'
 import { computeRequestDigest } from '../src/machine/request.ts'
 import type { RunState, StreamingState } from '../src/machine/state.ts'
@@ -167,7 +167,7 @@ describe('the end of a run', () => {
     }
     const end = (more: object): string =>
       verdict(spent, {
-        ...everyFact(runId).run_finished,
+        ...sampleFacts(runId).run_finished,
         ...{ turn: 0, turns: 2, toolCalls: 3, usage: { inputTokens: 5 }, costUsd: 0.5, ...more },
       })
     expect(end({})).toBe('sound')

@@ -15,7 +15,7 @@ import {
   checkBudgets,
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedModel,
   type ScriptedReply,
@@ -63,7 +63,7 @@ export async function play(
   const agent = defineAgent({ name: 'spender', instructions: 'Go.', ...options })
   const runtime = createRuntime({ ledger, agents: [agent], prices, host: { clock, random: () => 0 } })
   const run = runtime.run(agent, input)
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   const all = await everything(ledger)
   expect(checkBudgets(all)).toEqual([])
   return { result, events: await recorded(ledger, run.id), all }

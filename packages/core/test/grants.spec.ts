@@ -4,7 +4,7 @@ import { type UserPart } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedReply,
   type ScriptedStep,
@@ -92,7 +92,7 @@ describe('a grant', () => {
     const caching = { inputUsd: 1, outputUsd: 1, cacheWriteUsd: 100 }
     const runtime = createRuntime({ ledger, agents: [agent], prices: { caching }, host: { clock } })
     const run = runtime.run(agent, 'Go.', { limits: { maxCostUsd: 0.01 } })
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'cost_limit', text: '' })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'cost_limit', text: '' })
     expect(model.requests).toHaveLength(0)
   })
 

@@ -47,7 +47,7 @@ it('a guardrail that looks while a model sums up looks again at the places that 
     if (type === 'input_settled') summing.resolve()
     if (type === 'context_compacted') looking.resolve()
   })
-  const { reason } = await set.untilSettled(run.result)
+  const { reason } = await set.waitUntilSettled(run.result)
   const events = checkedRun(await set.eventsOf(run))
   const [compacted] = ofType(events, 'context_compacted')
   const [settled] = ofType(events, 'input_settled')

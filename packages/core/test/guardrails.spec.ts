@@ -62,7 +62,7 @@ describe('a guardrail on the input', () => {
     })
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
     } = stage({
       steps: [{ text: 'First.', until }, { text: 'Second.' }],
@@ -114,7 +114,7 @@ describe('a guardrail beside the model call', () => {
     })
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
       eventsOf,
     } = stage({
@@ -149,7 +149,7 @@ describe('a guardrail beside the model call', () => {
       expect(tool.runs).toHaveLength(0)
       pass?.('pass')
     })
-    expect(await waiting.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await waiting.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const types = typesOf(checkedRun(await waiting.eventsOf(run)))
     expect(types.indexOf('guardrails_checked')).toBeLessThan(types.indexOf('tool_requests_collected'))
 
@@ -208,7 +208,7 @@ describe('guardrails around tools', () => {
       on: 'tool_input',
       check: ({ input }) => ({ replace: { ...input, amount: 500 } }),
     })
-    const { start, untilSettled: settle, eventsOf } = stage({ steps, tools: [pay], guardrails: [cap] })
+    const { start, waitUntilSettled: settle, eventsOf } = stage({ steps, tools: [pay], guardrails: [cap] })
     const run = start()
     const [pending] = (await settle(run.result)).pendingApprovals
     expect(pending?.input).toEqual({ amount: 500 })

@@ -3,7 +3,7 @@ import { IllegalTransitionError, type RunState, type RuntimeEvent } from '@tally
 import type { CallStatus } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { defaultRetryPolicy, type Fact, type Outcome } from '@tallystick/core/vocabulary'
-import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import {
   begun,
   called,
@@ -22,7 +22,7 @@ import {
 /** Says why the last fact of a page is refused; `taken` where it is not. */
 function refusal(page: readonly Fact[], last: Fact | RuntimeEvent): string {
   const { state } = given(page)
-  const [numbered] = stamped(runId, [last], { afterSeq: page.length })
+  const [numbered] = stampFacts(runId, [last], { afterSeq: page.length })
   try {
     evolve(state, { ...numbered, ...last } as RuntimeEvent)
     return 'taken'
@@ -200,7 +200,7 @@ describe('law 3: results enter together, in the order of their requests', () => 
 describe('law 4: events are in order', () => {
   const { state } = given(streaming)
   const next = (more: Partial<RuntimeEvent>): RuntimeEvent =>
-    ({ ...stamped(runId, [wrote('Hi')], { afterSeq: streaming.length })[0]!, ...more }) as RuntimeEvent
+    ({ ...stampFacts(runId, [wrote('Hi')], { afterSeq: streaming.length })[0]!, ...more }) as RuntimeEvent
   const fault = (event: RuntimeEvent, from: RunState | undefined = state): string => {
     expect(() => evolve(from, event)).toThrow(IllegalTransitionError)
     return refusal(streaming, event)

@@ -14,7 +14,7 @@ import {
   joinText,
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { checkTranscript, manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const transfer = (to: string): { readonly name: string; readonly input: object } => ({
@@ -162,7 +162,7 @@ describe('a handoff', () => {
     const ledger = memoryLedger()
     const runtime = createRuntime({ ledger, agents: [a], host: { clock } })
     const run = runtime.run(a, 'Go.')
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(result).toMatchObject({ reason: 'turn_limit', agent: 'b', text: 'Enough, says b.' })
     const events = checkedRun(await recorded(ledger, run.id))
     expect(ofType(events, 'agent_handed_off').map(({ to }) => to)).toEqual(['b', 'a', 'b', 'a', 'b'])
@@ -209,7 +209,7 @@ describe('a handoff', () => {
   it('waits for a person where the policy of the agent says so, and a denial keeps the agent', async () => {
     const {
       start,
-      untilSettled: settled,
+      waitUntilSettled: settled,
       eventsOf,
     } = stage({
       steps: [{ toolCalls: [transfer('billing')] as never }, { text: 'Then I do it myself.' }],
@@ -229,12 +229,12 @@ describe('a handoff', () => {
     const billing = defineAgent({ name: 'billing', instructions: 'Bill.', model, tools: [tool] })
     const first = stage({ steps: [{ toolCalls: [transfer('billing')] as never }], handoffs: [billing] })
     const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await first.waitUntilSettled(run.result)).pendingApprovals
     // Another process: it knows the first agent, and through it the second.
     const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     const resumed = other.resume(run.id)
-    await first.untilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await first.untilSettled(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
+    await first.waitUntilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await first.waitUntilSettled(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
   })
 
   it('back to the caller of the run ends it as handed_back, and the history can continue', async () => {
@@ -258,17 +258,17 @@ describe('a handoff', () => {
     const calls = [{ name: 'look', input: {} }, transfer('billing')] as never
     const first = stage({ steps: [{ toolCalls: calls }], handoffs: [expert('billing')], tools: [tool] })
     const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await first.waitUntilSettled(run.result)).pendingApprovals
     const without = defineAgent({ name: 'agent', instructions: 'Act.', model: first.model, tools: [tool] })
     const other = createRuntime({ ledger: first.ledger, agents: [without], host: { clock: first.clock } })
     const resumed = other.resume(run.id)
     const approved = resumed.approve(pending!.toolCallId, { by: 'ada' })
     approved.catch(() => {})
-    await expect(first.untilSettled(resumed.result)).rejects.toThrow(
+    await expect(first.waitUntilSettled(resumed.result)).rejects.toThrow(
       /hands over to the agent billing.*Put it back/,
     )
     const again = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
-    expect(await first.untilSettled(again.resume(run.id).result)).toMatchObject({
+    expect(await first.waitUntilSettled(again.resume(run.id).result)).toMatchObject({
       agent: 'billing',
       reason: 'answered',
     })

@@ -50,7 +50,7 @@ describe('a run that waits for code which never answers', () => {
     run.events$.subscribe(({ type }) => {
       if (type === after) void run.cancel('Enough.')
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
     checkedRun(await set.eventsOf(run))
     expect(set.clock.pending).toBe(0)
   })
@@ -104,7 +104,7 @@ describe('the schema of an answer that never judges it', () => {
     run.events$.subscribe(({ type }) => {
       if (type === 'assistant_message_finished') void run.cancel('Enough.')
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
     expect(set.clock.pending).toBe(0)
   })
 })

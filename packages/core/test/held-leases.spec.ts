@@ -30,7 +30,7 @@ describe('the lease of a run whose tool is silent', () => {
     const set = working(1_000, () => new Promise(() => {}))
     const run = set.start()
     const began = set.clock.now()
-    await expect(set.untilSettled(run.result)).rejects.toThrow(LedgerUnavailableError)
+    await expect(set.waitUntilSettled(run.result)).rejects.toThrow(LedgerUnavailableError)
     expect(set.clock.now() - began).toBeGreaterThanOrEqual(12_000)
     expect(set.clock.now() - began).toBeLessThanOrEqual(15_000)
     expect(set.steps()).toBeLessThan(30)

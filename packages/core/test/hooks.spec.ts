@@ -8,7 +8,7 @@ import {
   memoryLedger,
   type RunHooks,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, seededRandom, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { checkedRun, recorded, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 let processes = 0
@@ -54,7 +54,7 @@ describe('hooks', () => {
     const seen: string[] = []
     const hooks = noting((name, { agent, context }) => void seen.push(`${name} ${agent} ${String(context)}`))
     const runtime = createRuntime({ ledger: memoryLedger(), host: { clock, random: () => 0 } })
-    await untilSettled(clock, runtime.run(desk, 'Go.', { hooks, context: 'ada' }).result)
+    await waitUntilSettled(clock, runtime.run(desk, 'Go.', { hooks, context: 'ada' }).result)
     const once = [...new Set(seen)]
     expect(new Set(once.map((line) => line.split(' ')[0]))).toEqual(new Set(names))
     expect(once.every((line) => line.endsWith(' ada'))).toBe(true)
@@ -77,7 +77,7 @@ describe('hooks', () => {
         if (!events.some(({ seq, type }) => seq === event.seq && type === event.type)) unrecorded.push(name)
       }),
     }
-    await set.untilSettled(set.runtime.run(set.agent, 'Go.', { hooks }).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'Go.', { hooks }).result)
     expect(unrecorded).toEqual([])
   })
 
@@ -91,18 +91,18 @@ describe('hooks', () => {
       run.events$.subscribe(({ type }) => {
         if (type === 'model_call_started') began.resolve()
       })
-      await set.untilSettled(began.promise)
+      await set.waitUntilSettled(began.promise)
       for (let turn = 0; turn < 50; turn++) await Promise.resolve()
       expect(set.model.requests).toHaveLength(awaited ? 0 : 1)
       gate.resolve()
-      expect((await set.untilSettled(run.result)).text).toBe('Done.')
+      expect((await set.waitUntilSettled(run.result)).text).toBe('Done.')
     }
   })
 
   it('that throw, reject or never end are reported, and the run is as it would be without them', async () => {
     const plain = stage({ tools: [look], steps: looks })
     const run = plain.start()
-    await plain.untilSettled(run.result)
+    await plain.waitUntilSettled(run.result)
     const types = (await plain.eventsOf(run)).map(({ type }) => type)
     const bad: readonly RunHooks[] = [
       noting(() => {
@@ -114,7 +114,7 @@ describe('hooks', () => {
     for (const hooks of [...bad, bad]) {
       const set = stage({ tools: [look], steps: looks })
       const observed = set.runtime.run(set.agent, 'Go.', { hooks })
-      expect((await set.untilSettled(observed.result)).text).toBe('Done.')
+      expect((await set.waitUntilSettled(observed.result)).text).toBe('Done.')
       expect(checkedRun(await set.eventsOf(observed)).map(({ type }) => type)).toEqual(types)
       expect(set.reported.length).toBeGreaterThan(0)
     }
@@ -131,12 +131,12 @@ describe('hooks', () => {
     const { ledger, clock, agent } = set
     const first = createRuntime({ ledger, agents: [agent], hooks: of('runtime'), host: { clock } })
     const run = first.run(agent, 'Go.', { hooks: of('run') })
-    const rest = await set.untilSettled(run.result)
+    const rest = await set.waitUntilSettled(run.result)
     expect(seen).toEqual(['runtime run_started', 'run run_started'])
     const second = createRuntime({ ledger, agents: [agent], host: { clock } })
     const resumed = second.resume(run.id, { hooks: of('resume') })
-    await set.untilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    await set.untilSettled(resumed.result)
+    await set.waitUntilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    await set.waitUntilSettled(resumed.result)
     expect(seen.slice(2)).toEqual(['resume run_resumed', 'resume toolEnded'])
   })
 

@@ -11,7 +11,7 @@ async function waiting(ledger: Ledger = memoryLedger()) {
   const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }]
   const set = stage({ steps, tools: [pay], ledger })
   const run = set.start()
-  const rest = await set.untilSettled(run.result)
+  const rest = await set.waitUntilSettled(run.result)
   const toolCallId = rest.pendingApprovals[0]!.toolCallId
   const put = (key: string, command: unknown): Promise<boolean> =>
     set.ledger.put(run.id, {
@@ -19,7 +19,7 @@ async function waiting(ledger: Ledger = memoryLedger()) {
       at: set.clock.now(),
       command: command as OutsideCommand,
     } satisfies InboxEntry)
-  const resume = () => set.untilSettled(set.runtime.resume(run.id).result)
+  const resume = () => set.waitUntilSettled(set.runtime.resume(run.id).result)
   return { ...set, run, pay, toolCallId, put, resume }
 }
 
@@ -56,14 +56,14 @@ describe('the inbox', () => {
   )
 
   it('answers a malformed command of this process with a refusal', async () => {
-    const { run, toolCallId, untilSettled: settle } = await waiting()
+    const { run, toolCallId, waitUntilSettled: settle } = await waiting()
     const acknowledgement = await settle(run.approve(toolCallId, { by: undefined as never }))
     expect(acknowledgement).toMatchObject({ accepted: false, code: 'malformed' })
     expect(acknowledgement).toHaveProperty('message', expect.stringContaining('approve: by is missing'))
   })
 
   it('takes a command once that is sent twice under a key at the same moment, and answers its first sender', async () => {
-    const { run, runtime, toolCallId, pay, untilSettled: settle } = await waiting()
+    const { run, runtime, toolCallId, pay, waitUntilSettled: settle } = await waiting()
     const send = () => runtime.send(run.id, { type: 'approve', toolCallId, by: 'ada' }, { key: 'k' })
     const [first, second] = await settle(Promise.allSettled([send(), send()]))
     expect(first).toEqual({ status: 'fulfilled', value: { accepted: true } })
@@ -78,8 +78,8 @@ describe('the inbox', () => {
     const set = stage({ ledger, tools: [slow], steps: [{ toolCalls: [{ name: 'slow', input: {} }] }] })
     const run = set.start()
     while (slow.runs.length === 0) await Promise.resolve()
-    expect(await set.untilSettled(run.cancel())).toEqual({ accepted: true })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.cancel())).toEqual({ accepted: true })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
   })
 
   it('is read before the run ends: what came in at the last moment is obeyed, or refused, and no report is lost', async () => {
@@ -143,8 +143,8 @@ describe('the inbox', () => {
     const steered = await sent
     for (let turn = 0; turn < 500; turn++) await Promise.resolve()
     gate.resolve()
-    expect(await set.untilSettled(Promise.all(steered))).toEqual([{ accepted: true }])
-    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'suspended' })
+    expect(await set.waitUntilSettled(Promise.all(steered))).toEqual([{ accepted: true }])
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ status: 'suspended' })
     expect((await ledger.head(run.id))?.epoch).toBe(1)
   })
 

@@ -23,7 +23,7 @@ async function crashed(
 ): Promise<{ readonly set: Stage; readonly runId: RunId }> {
   const dying = newProcess({ ledger: mortalLedger(ledger, { append: 2, stored: false }) })
   const run = dying.runtime.run(dying.agent, 'Hello.', { sessionId })
-  await expect(dying.untilSettled(run.result)).rejects.toThrow('The process died here.')
+  await expect(dying.waitUntilSettled(run.result)).rejects.toThrow('The process died here.')
   return {
     set: newProcess({ ledger, clock: dying.clock, steps: [{ text: 'One.' }, { text: 'Two.' }] }),
     runId: run.id,
@@ -52,7 +52,7 @@ async function listed(runs: AsyncIterable<RunResult>): Promise<readonly RunId[]>
 
 /** The conflict that a run meets. */
 async function conflictOf(set: Stage, run: Run | Promise<Run>): Promise<LedgerConflictError> {
-  const error: unknown = await set.untilSettled(
+  const error: unknown = await set.waitUntilSettled(
     Promise.resolve(run)
       .then(({ result }) => result)
       .catch((reason: unknown) => reason),
@@ -69,7 +69,7 @@ describe('a run that was interrupted', () => {
     expect(await listed(set.runtime.suspended())).toEqual([])
     const [run] = await Array.fromAsync(set.runtime.interrupted())
     expect(run).toMatchObject({ status: 'interrupted', turns: 1, agent: 'agent' })
-    expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ text: 'One.' })
+    expect(await set.waitUntilSettled(set.runtime.resume(runId).result)).toMatchObject({ text: 'One.' })
     expect(await listed(set.runtime.interrupted())).toEqual([])
   })
 
@@ -83,7 +83,7 @@ describe('a run that was interrupted', () => {
     expect(await listed(one.runtime.interrupted())).toEqual([])
     expect(await listed(other.runtime.interrupted())).toEqual([])
     end()
-    await one.untilSettled(run.result)
+    await one.waitUntilSettled(run.result)
   })
 
   it('is listed where it is a child run, as its root', async () => {
@@ -95,7 +95,7 @@ describe('a run that was interrupted', () => {
     })
     // The child run is taken up, and its process dies.
     const dying = process(mortalLedger(ledger, { append: 1, stored: true }))
-    await dying.untilSettled(dying.runtime.resume(asked.runId).result.catch(() => undefined))
+    await dying.waitUntilSettled(dying.runtime.resume(asked.runId).result.catch(() => undefined))
     expect(await listed(first.runtime.interrupted())).toEqual([runId])
     expect(await listed(first.runtime.suspended())).toEqual([runId])
   })
@@ -107,13 +107,13 @@ describe('a run that was interrupted', () => {
       id === runId ? Promise.reject(new Error('The process died here.')) : ledger.put(id, entry)
     const dying = process({ ...ledger, put })
     const child = dying.runtime.resume(asked.runId)
-    expect(await dying.untilSettled(child.approve(asked.toolCallId, { by: 'me' }))).toMatchObject({
+    expect(await dying.waitUntilSettled(child.approve(asked.toolCallId, { by: 'me' }))).toMatchObject({
       accepted: true,
     })
-    await dying.untilSettled(child.result.catch(() => undefined))
+    await dying.waitUntilSettled(child.result.catch(() => undefined))
     expect(await listed(first.runtime.interrupted())).toEqual([runId])
     const next = process(ledger, { text: 'Done.' })
-    expect(await next.untilSettled(next.runtime.resume(runId).result)).toMatchObject({ text: 'Done.' })
+    expect(await next.waitUntilSettled(next.runtime.resume(runId).result)).toMatchObject({ text: 'Done.' })
     expect(readable(next.model.requests[0]!.messages)).toContain('delegate success: Worked.')
     expect(await listed(first.runtime.interrupted())).toEqual([])
   })
@@ -130,9 +130,9 @@ describe('a session whose run was interrupted', () => {
       expect(message).toContain(`Run ${runId} of session chat was interrupted`)
       expect(message).toContain(`runtime.resume('${runId}') continues it`)
       expect(await set.ledger.inbox(runId)).toEqual([])
-      await set.untilSettled(set.runtime.resume(runId).result)
+      await set.waitUntilSettled(set.runtime.resume(runId).result)
       const again = await set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
-      expect(await set.untilSettled(again.result)).toMatchObject({ text: 'Two.' })
+      expect(await set.waitUntilSettled(again.result)).toMatchObject({ text: 'Two.' })
     },
   )
 
@@ -162,10 +162,10 @@ describe('a session whose run was interrupted', () => {
   it('lets a runtime that waits for it be drained', async () => {
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
-    await set.untilSettled(set.runtime.run(set.agent, 'Pay.', { sessionId }).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'Pay.', { sessionId }).result)
     const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'wait' })
     const conflict = conflictOf(set, next)
-    expect(await set.untilSettled(set.runtime.drain(0))).toEqual([])
+    expect(await set.waitUntilSettled(set.runtime.drain(0))).toEqual([])
     expect((await conflict).message).toContain('The runtime was drained while it waited for run')
   })
 })

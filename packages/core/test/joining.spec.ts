@@ -79,7 +79,7 @@ async function waitingHere() {
   const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Two.' }]
   const set = stage({ tools: [pay], steps, ledger: view })
   const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
-  const { pendingApprovals } = await set.untilSettled(first.result)
+  const { pendingApprovals } = await set.waitUntilSettled(first.result)
   return { set, first, pendingApprovals, ledger, strike, pay, watchers }
 }
 
@@ -98,9 +98,9 @@ describe('input that joins a run', () => {
       const joining = sender.runtime.session(session).run(sender.agent, 'Second.', { whenBusy: 'join' })
       await takenIn(set, first.id)
       open()
-      const joined = await set.untilSettled(joining)
+      const joined = await set.waitUntilSettled(joining)
       expect(joined.id).not.toBe(first.id)
-      expect(await set.untilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+      expect(await set.waitUntilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
       expect(ofType(await set.eventsOf(first), 'input_settled')).toMatchObject([{ delivered: false }])
       expect(await said(set)).toEqual(['First.', 'Second.'])
       checkedRun(await set.eventsOf(joined))
@@ -114,14 +114,14 @@ describe('input that joins a run', () => {
       steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Two.' }],
     })
     const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
-    await set.untilSettled(first.result)
-    const joined = await set.untilSettled(
+    await set.waitUntilSettled(first.result)
+    const joined = await set.waitUntilSettled(
       set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' }),
     )
     expect(joined.id).toBe(first.id)
-    await set.untilSettled(first.cancel())
-    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'cancelled' })
-    await set.untilSettled(set.runtime.idle())
+    await set.waitUntilSettled(first.cancel())
+    expect(await set.waitUntilSettled(first.result)).toMatchObject({ reason: 'cancelled' })
+    await set.waitUntilSettled(set.runtime.idle())
     const settled = ofType(await set.eventsOf(first), 'input_settled')
     expect(settled).toMatchObject([{ delivered: false }])
     expect(await runIds(set.ledger)).toHaveLength(2)
@@ -147,9 +147,9 @@ describe('input that joins a run', () => {
         ...{ tools: [pay], steps: [{ text: 'Two.' }], ledger, clock: set.clock, random: seededRandom(2) },
       })
       const taken = other.runtime.resume(first.id)
-      await set.untilSettled(taken.approve(pendingApprovals[0]!, { by: 'ada' }))
-      expect((await set.untilSettled(joining)).id).toBe(first.id)
-      await set.untilSettled(taken.result)
+      await set.waitUntilSettled(taken.approve(pendingApprovals[0]!, { by: 'ada' }))
+      expect((await set.waitUntilSettled(joining)).id).toBe(first.id)
+      await set.waitUntilSettled(taken.result)
       expect(await said(other)).toEqual(['First.', 'Second.'])
     },
   )
@@ -164,11 +164,11 @@ describe('input that joins a run', () => {
     const joining = other.runtime.session(session).run(other.agent, 'Second.', again)
     let hasAnswer = false
     void joining.catch(() => {}).finally(() => (hasAnswer = true))
-    await set.untilSettled(new Promise<void>((resolve) => void set.clock.schedule(5_000, resolve)))
+    await set.waitUntilSettled(new Promise<void>((resolve) => void set.clock.schedule(5_000, resolve)))
     expect(hasAnswer).toBe(false)
-    await set.untilSettled(first.approve(pendingApprovals[0]!, { by: 'ada' }))
-    expect((await set.untilSettled(joining)).id).toBe(first.id)
-    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'answered' })
+    await set.waitUntilSettled(first.approve(pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.waitUntilSettled(joining)).id).toBe(first.id)
+    expect(await set.waitUntilSettled(first.result)).toMatchObject({ reason: 'answered' })
     expect(await said(set)).toEqual(['First.', 'Second.'])
   })
 
@@ -176,7 +176,7 @@ describe('input that joins a run', () => {
     const { set, strike } = await waitingHere()
     void strike(() => Promise.reject(new Error('no space left')))
     const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
-    await expect(set.untilSettled(joining)).rejects.toThrow('no space left')
+    await expect(set.waitUntilSettled(joining)).rejects.toThrow('no space left')
   })
 
   it('of an id that a waiting run has taken is not sent again, and begins no run where that one shows it', async () => {
@@ -184,11 +184,11 @@ describe('input that joins a run', () => {
     const again = { whenBusy: 'join', inputId: 'once' } as const
     for (let time = 1; time <= 2; time++) {
       const joining = set.runtime.session(session).run(set.agent, 'Second.', again)
-      expect((await set.untilSettled(joining)).id).toBe(first.id)
+      expect((await set.waitUntilSettled(joining)).id).toBe(first.id)
     }
-    await set.untilSettled(first.approve(pendingApprovals[0]!, { by: 'ada' }))
-    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'answered' })
-    await set.untilSettled(set.runtime.idle())
+    await set.waitUntilSettled(first.approve(pendingApprovals[0]!, { by: 'ada' }))
+    expect(await set.waitUntilSettled(first.result)).toMatchObject({ reason: 'answered' })
+    await set.waitUntilSettled(set.runtime.idle())
     expect(await said(set)).toEqual(['First.', 'Second.'])
     expect(await runIds(set.ledger)).toEqual([first.id])
     expect(watchers()).toBe(0)
@@ -206,9 +206,9 @@ describe('input that joins a run', () => {
       steps: [{ text: 'Two.' }],
     })
     const joining = other.runtime.session(session).run(other.agent, 'Second.', { whenBusy: 'join' })
-    const joined = await other.untilSettled(joining)
+    const joined = await other.waitUntilSettled(joining)
     expect(joined.id).not.toBe(first.id)
-    expect(await other.untilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+    expect(await other.waitUntilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
     expect(await said(other)).toEqual(['First.', 'Second.'])
   })
 
@@ -218,16 +218,16 @@ describe('input that joins a run', () => {
     const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
     await takenIn(set, first.id)
     open()
-    expect((await set.untilSettled(joining)).id).toBe(first.id)
-    await set.untilSettled(first.result)
-    await set.untilSettled(set.runtime.idle())
+    expect((await set.waitUntilSettled(joining)).id).toBe(first.id)
+    await set.waitUntilSettled(first.result)
+    await set.waitUntilSettled(set.runtime.idle())
     expect(watchers()).toBe(0)
     const waiting = await waitingHere()
     const { runtime, agent } = waiting.set
-    await waiting.set.untilSettled(runtime.session(session).run(agent, 'Second.', { whenBusy: 'join' }))
+    await waiting.set.waitUntilSettled(runtime.session(session).run(agent, 'Second.', { whenBusy: 'join' }))
     void waiting.strike(() => Promise.reject(new Error('no space left')))
     const approved = waiting.first.approve(waiting.pendingApprovals[0]!, { by: 'ada' })
-    await expect(waiting.set.untilSettled(approved)).rejects.toThrow('no space left')
+    await expect(waiting.set.waitUntilSettled(approved)).rejects.toThrow('no space left')
     expect(waiting.watchers()).toBe(0)
   })
 
@@ -235,13 +235,13 @@ describe('input that joins a run', () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const set = stage({ tools: [pay], steps: [{ toolCalls: [{ name: 'pay', input: {} }] }] })
     const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
-    await set.untilSettled(first.result)
+    await set.waitUntilSettled(first.result)
     // The model has no price, which the run that is joined does not need.
     const options = { whenBusy: 'join', limits: { maxCostUsd: 1 } } as const
-    await set.untilSettled(set.runtime.session(session).run(set.agent, 'Second.', options))
-    await set.untilSettled(first.cancel())
-    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'cancelled' })
-    await set.untilSettled(set.runtime.idle())
+    await set.waitUntilSettled(set.runtime.session(session).run(set.agent, 'Second.', options))
+    await set.waitUntilSettled(first.cancel())
+    expect(await set.waitUntilSettled(first.result)).toMatchObject({ reason: 'cancelled' })
+    await set.waitUntilSettled(set.runtime.idle())
     expect(set.reported.map(String)).toEqual([expect.stringContaining('scripted-1 has no price')])
     expect(await runIds(set.ledger)).toEqual([first.id])
   })
@@ -267,7 +267,7 @@ describe('input that joins a run', () => {
     const refused = joining.catch((error: unknown) => error)
     while ((await ledger.inbox(first.id)).length === 0) await Promise.resolve()
     open()
-    const error = await set.untilSettled(refused)
+    const error = await set.waitUntilSettled(refused)
     expect(error).toBeInstanceOf(LedgerConflictError)
     const { busy, message } = error as LedgerConflictError
     expect(busy).toMatchObject({
@@ -276,14 +276,14 @@ describe('input that joins a run', () => {
       inputId: expect.any(String) as string,
     })
     expect(message).toContain(`keeps the input ${busy?.inputId}`)
-    const again = await set.untilSettled(join(busy?.inputId).catch((late: unknown) => late))
+    const again = await set.waitUntilSettled(join(busy?.inputId).catch((late: unknown) => late))
     expect(again).toMatchObject({ busy: { inputId: busy?.inputId } })
     expect(await ledger.inbox(first.id)).toHaveLength(1)
     const resumed = set.runtime.resume(first.id)
-    expect(await set.untilSettled(resumed.result)).toMatchObject({ reason: 'answered' })
-    const late = await set.untilSettled(join(busy?.inputId))
+    expect(await set.waitUntilSettled(resumed.result)).toMatchObject({ reason: 'answered' })
+    const late = await set.waitUntilSettled(join(busy?.inputId))
     expect(late.id).toBe(first.id)
-    expect(await set.untilSettled(late.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(late.result)).toMatchObject({ reason: 'answered' })
     expect(await said(set)).toEqual(['First.', 'Second.'])
   })
 
@@ -325,9 +325,9 @@ describe('input that joins a run', () => {
       const { id } = await begun
       await takenIn(one, id)
       open()
-      const joined = await two.untilSettled(joining)
+      const joined = await two.waitUntilSettled(joining)
       expect(joined.id).toBe(id)
-      expect(await two.untilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Both.' })
+      expect(await two.waitUntilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Both.' })
       expect([await said(one), two.model.requests]).toEqual([['First.', 'Second.'], []])
       expect(await runIds(one.ledger)).toEqual([id])
     },
@@ -337,13 +337,13 @@ describe('input that joins a run', () => {
     const set = stage({ steps: [{ text: 'One.' }, { text: 'Two.' }] })
     const join = (inputId: string) =>
       set.runtime.session(session).run(set.agent, inputId, { whenBusy: 'join', inputId })
-    const one = await set.untilSettled(join('a'))
-    await set.untilSettled(one.result)
-    const two = await set.untilSettled(join('b'))
-    await set.untilSettled(two.result)
-    const again = await set.untilSettled(join('a'))
+    const one = await set.waitUntilSettled(join('a'))
+    await set.waitUntilSettled(one.result)
+    const two = await set.waitUntilSettled(join('b'))
+    await set.waitUntilSettled(two.result)
+    const again = await set.waitUntilSettled(join('a'))
     expect(again.id).toBe(one.id)
-    expect(await set.untilSettled(again.result)).toMatchObject({ text: 'One.' })
+    expect(await set.waitUntilSettled(again.result)).toMatchObject({ text: 'One.' })
     expect(await said(set)).toEqual(['a', 'b'])
   })
 })

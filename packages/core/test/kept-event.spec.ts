@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { keepEvent } from '../src/ledger/memory-ledger.ts'
 
 const run = sampleRunId(1)
-const start = everyFact(run).run_started
+const start = sampleFacts(run).run_started
 
 /** A tool's progress that carries a value, as the second event of a run. */
 function carrying(data: unknown): RuntimeEvent {
-  const [, event] = stamped(run, [start, { ...everyFact(run).tool_progress, data: null }])
+  const [, event] = stampFacts(run, [start, { ...sampleFacts(run).tool_progress, data: null }])
   return { ...event, data } as RuntimeEvent
 }
 
@@ -80,7 +80,7 @@ describe('an event that a memory ledger keeps', () => {
 
   it('is known again after a lost acknowledgement, whatever the order of its fields', async () => {
     const ledger = memoryLedger()
-    const [first] = stamped(run, [start]) as readonly [RuntimeEvent]
+    const [first] = stampFacts(run, [start]) as readonly [RuntimeEvent]
     const again = Object.fromEntries(Object.entries(first).toReversed()) as unknown as RuntimeEvent
     const append = (event: RuntimeEvent): Promise<unknown> =>
       ledger.append(run, { expectedSeq: 0, epoch: 1 }, [event], { durability: 'lazy' })

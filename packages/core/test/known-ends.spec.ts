@@ -1,6 +1,6 @@
 import { memoryLedger, type Ledger, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, sampleRunId, seededRandom, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, seededRandom, stampFacts } from '@tallystick/testkit'
 import type { RunRecord } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { KnownEnds } from '../src/runtime/session.ts'
@@ -22,11 +22,11 @@ const replies = [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }]
 
 /** Three runs of a session; answers what the model was shown last. */
 async function talk(ledger: Ledger) {
-  const { runtime, agent, model, untilSettled, eventsOf } = stage({
+  const { runtime, agent, model, waitUntilSettled, eventsOf } = stage({
     ...{ ledger, steps: replies, random: seededRandom(1) },
   })
   const session = runtime.session('talk')
-  for (const input of ['1', '2', '3']) await untilSettled((await session.run(agent, input)).result)
+  for (const input of ['1', '2', '3']) await waitUntilSettled((await session.run(agent, input)).result)
   return { messages: model.requests.at(-1)?.messages, session, eventsOf }
 }
 
@@ -53,8 +53,8 @@ describe('the next run of a session', () => {
   it('reads a run that another process drove meanwhile', async () => {
     const { ledger, reads } = counting()
     const processes = [1, 2].map((seed) => stage({ ledger, steps: replies, random: seededRandom(seed) }))
-    for (const { runtime, agent, untilSettled } of [...processes, ...processes])
-      await untilSettled((await runtime.session('talk').run(agent, 'Go.')).result)
+    for (const { runtime, agent, waitUntilSettled } of [...processes, ...processes])
+      await waitUntilSettled((await runtime.session('talk').run(agent, 'Go.')).result)
     expect(reads()).toBe(3)
     expect(processes[1]?.model.requests.at(-1)?.messages).toHaveLength(7)
   })
@@ -65,8 +65,8 @@ const ledger = memoryLedger()
 /** A run of a session that has ended. */
 function endedRun(number: number): RunState {
   const runId = sampleRunId(number)
-  const facts = everyFact(runId)
-  const events = stamped(runId, [
+  const facts = sampleFacts(runId)
+  const events = stampFacts(runId, [
     { ...facts.run_started, sessionId: `session ${number}`, sessionPlace: 1 },
     facts.input_received,
     { ...facts.run_finished, turn: 0, reason: 'cancelled' },
@@ -108,8 +108,8 @@ describe('what is known of the ends of runs', () => {
   it('is nothing of a run that has not ended', async () => {
     const ends = new KnownEnds()
     const runId = sampleRunId(1)
-    const [started] = stamped(runId, [
-      { ...everyFact(runId).run_started, sessionId: 'talk', sessionPlace: 1 },
+    const [started] = stampFacts(runId, [
+      { ...sampleFacts(runId).run_started, sessionId: 'talk', sessionPlace: 1 },
     ])
     const state = evolve(undefined, started as never)
     ends.ended(state)

@@ -29,7 +29,7 @@ describe('a run that has stopped', () => {
     const set = stage({ ledger: view, limits: { maxDurationMs: 60_000 } })
     const run = set.start()
     while (listeners() === 0) await Promise.resolve()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect([listeners(), set.clock.pending]).toEqual([0, 0])
   })
 
@@ -44,7 +44,7 @@ describe('a run that has stopped', () => {
       run.events$.subscribe(() => counts.push([listeners(), ofInboxes()])),
       run.text$.subscribe(),
     ]
-    const { pendingApprovals } = await set.untilSettled(run.result)
+    const { pendingApprovals } = await set.waitUntilSettled(run.result)
     expect(new Set(counts.map(String))).toEqual(new Set(['1,1']))
     expect([listeners(), ofInboxes()]).toEqual([1, 0])
     readers[0]?.unsubscribe()
@@ -53,8 +53,8 @@ describe('a run that has stopped', () => {
     expect(listeners()).toBe(0)
     run.events$.subscribe()
     expect(listeners()).toBe(1)
-    await set.untilSettled(run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'ada' }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'ada' }))
+    await set.waitUntilSettled(run.result)
     expect(listeners()).toBe(0)
   })
 
@@ -73,7 +73,7 @@ describe('a run that has stopped', () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
     const { runId, seq } = await set.play()
-    const resumed = await set.untilSettled(set.runtime.resume(runId).result)
+    const resumed = await set.waitUntilSettled(set.runtime.resume(runId).result)
     expect([resumed.seq, (await set.eventsOf(runId)).length]).toEqual([seq, seq])
   })
 

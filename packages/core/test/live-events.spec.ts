@@ -1,11 +1,15 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { LiveEvents } from '../src/runtime/run-streams.ts'
 
 const runId = sampleRunId(1)
-const delta = everyFact(runId).assistant_text_delta
-const [one, two, three] = stamped(runId, [delta, delta, delta]) as [RuntimeEvent, RuntimeEvent, RuntimeEvent]
+const delta = sampleFacts(runId).assistant_text_delta
+const [one, two, three] = stampFacts(runId, [delta, delta, delta]) as [
+  RuntimeEvent,
+  RuntimeEvent,
+  RuntimeEvent,
+]
 
 describe('live events', () => {
   it('reach those that follow when they come, in order, until they leave', () => {

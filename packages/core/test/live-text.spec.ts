@@ -1,7 +1,7 @@
 // The text of replies before it is on record: of no law, without a number, and off unless a runtime is told to pass it on.
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, type LiveText, memoryLedger, outputMask } from '@tallystick/core'
-import { checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { checkLaws, manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 type Step = Parameters<typeof scriptedModel>[0][number]
@@ -44,7 +44,7 @@ describe('live text', () => {
     const { run, clock, pieces, ledger } = begin({})
     let isOver = false
     run.liveText$.subscribe({ next: (piece) => pieces.push(piece), complete: () => (isOver = true) })
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(textOf(pieces)).toBe('Nine in the morning.')
     expect(pieces[0]).toEqual({ turn: 1, attempt: 1, part: 0, text: expect.any(String) })
     expect(isOver).toBe(true)
@@ -57,7 +57,7 @@ describe('live text', () => {
     run.liveText$.subscribe((piece) => pieces.push(piece))
     const updates: string[] = []
     run.textUpdates$.subscribe(({ text }) => updates.push(text))
-    const { text, status } = await untilSettled(clock, run.result)
+    const { text, status } = await waitUntilSettled(clock, run.result)
     const events = await recorded(ledger, run.id)
     expect(ofType(events, 'assistant_text_delta')).toEqual([])
     expect(checkLaws(events)).toEqual([])
@@ -70,7 +70,7 @@ describe('live text', () => {
       steps: [{ text: 'Nine in the', fail: 'network' }, { text: 'Nine.' }],
     })
     run.liveText$.subscribe((piece) => pieces.push(piece))
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(textOf(pieces.filter(({ attempt }) => attempt === 1))).toBe('Nine in the')
     expect(textOf(pieces.filter(({ attempt }) => attempt === 2))).toBe('Nine.')
   })
@@ -78,7 +78,7 @@ describe('live text', () => {
   it('is masked as the recorded text is', async () => {
     const { run, clock, pieces } = begin({ mask: 'morning' })
     run.liveText$.subscribe((piece) => pieces.push(piece))
-    const { text } = await untilSettled(clock, run.result)
+    const { text } = await waitUntilSettled(clock, run.result)
     expect(text).not.toContain('morning')
     expect(textOf(pieces)).toBe(text)
   })
@@ -89,7 +89,7 @@ describe('live text', () => {
       throw new Error('no room')
     })
     run.liveText$.subscribe((piece) => pieces.push(piece))
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(textOf(pieces)).toBe('Nine in the morning.')
     expect(reports).toMatchObject([{ message: 'no room' }])
   })
@@ -98,7 +98,7 @@ describe('live text', () => {
     const { run, clock } = begin({ liveText: false })
     let refusal: unknown
     run.liveText$.subscribe({ error: (error: unknown) => (refusal = error) })
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(String(refusal)).toContain('liveText: true')
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { buildForkedEvents, estimateMessageTokens, tallyCalls } from '@tallystick/core/internal'
 import { decide, evolve } from '@tallystick/core/machine'
 import { type Fact, type FactOf, deriveToolCallId, type UserMessage } from '@tallystick/core/vocabulary'
-import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { RunState } from '../src/machine/state.ts'
 import {
   begun,
@@ -22,7 +22,7 @@ const stateOf = (page: readonly Fact[]): RunState => given(page).state!
 describe('the tally of a run', () => {
   it('counts requests and results, and names the calls that are open', () => {
     const page = [...executing(['look', 'look']), startedCall(1), endedCall(1)]
-    expect(tallyCalls(stamped(runId, page))).toEqual({ requests: 2, results: 1, open: [callId(2)] })
+    expect(tallyCalls(stampFacts(runId, page))).toEqual({ requests: 2, results: 1, open: [callId(2)] })
     expect(tallyCalls([])).toEqual({ requests: 0, results: 0, open: [] })
   })
 })
@@ -64,7 +64,7 @@ describe('a fork', () => {
     const prefix = own.slice(0, -'_1_1_1'.length)
     const kept = [other, `${own} said`, `see ${own}`, `${prefix}_1_1`, `${prefix}_x_1_1`, `${own}_1`, prefix]
     const page = [...begun(), called(), requested(1, 'look', { own, kept, deep: { own: [own] } })]
-    const renamed = buildForkedEvents(stamped(runId, page), { runId: fork }).at(-1)
+    const renamed = buildForkedEvents(stampFacts(runId, page), { runId: fork }).at(-1)
     const id = deriveToolCallId(fork, 1, 1, 1)
     expect(renamed).toMatchObject({
       ...{ runId: fork, epoch: 1, toolCallId: id },
@@ -123,7 +123,7 @@ describe('an edit of the history', () => {
 describe('the time that a run waits', () => {
   const after = (page: readonly Fact[], fact: Fact, ms: number): number => {
     const state = stateOf(page)
-    const [event] = stamped(runId, [fact], { afterSeq: state.seq })
+    const [event] = stampFacts(runId, [fact], { afterSeq: state.seq })
     return evolve(state, { ...event!, at: state.at + ms }).waitedMs - state.waitedMs
   }
 

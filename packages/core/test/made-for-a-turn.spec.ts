@@ -8,7 +8,13 @@ import {
   type Agent,
   type AgentOptions,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled, type ScriptedModel } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  testTool,
+  waitUntilSettled,
+  type ScriptedModel,
+} from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 interface App {
@@ -26,7 +32,7 @@ function made(model: ScriptedModel, more: Partial<AgentOptions<string, App>>): A
 async function played(agent: Agent<string, App>, context: App) {
   const [clock, ledger] = [manualClock(), memoryLedger()]
   const run = createRuntime({ ledger, host: { clock, report: () => {} } }).run(agent, 'Go.', { context })
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   return { clock, ledger, run, result, events: checkedRun(await recorded(ledger, run.id)) }
 }
 
@@ -119,13 +125,13 @@ describe('tools of the context and the state', () => {
       made(model, { tools: ({ isAdmin }) => (isAdmin ? [asks()] : []) })
     const first = agent(scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }]))
     const run = createRuntime({ ledger, host: { clock } }).run(first, 'Go.', { context: ada })
-    const [question] = (await untilSettled(clock, run.result)).pendingApprovals
+    const [question] = (await waitUntilSettled(clock, run.result)).pendingApprovals
     const second = agent(scriptedModel([{ text: 'Paid.' }]))
     const resumed = createRuntime({ ledger, agents: [second], host: { clock } }).resume(run.id, {
       ...{ agent: second, context: ada },
     })
-    await untilSettled(clock, resumed.approve(question!, { by: 'ada' }))
-    expect((await untilSettled(clock, resumed.result)).text).toBe('Paid.')
+    await waitUntilSettled(clock, resumed.approve(question!, { by: 'ada' }))
+    expect((await waitUntilSettled(clock, resumed.result)).text).toBe('Paid.')
     const results = ofType(checkedRun(await recorded(ledger, run.id)), 'tool_result')
     expect(results).toMatchObject([{ name: 'pay', outcome: 'success' }])
   })

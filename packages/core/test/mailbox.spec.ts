@@ -8,7 +8,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/testkit'
+import { manualClock, sampleCallId, sampleMessage, sampleRunId, waitUntilSettled } from '@tallystick/testkit'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { Mailbox, type Mail, type MailKind } from '../src/runtime/mailbox.ts'
@@ -248,10 +248,10 @@ describe('the writer of a run', () => {
     const run = set.start()
     await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'assistant_text_delta')))
     const before = reads
-    const steered = await set.untilSettled(run.steer('Faster.'))
+    const steered = await set.waitUntilSettled(run.steer('Faster.'))
     expect(steered).toEqual({ accepted: true })
     ask.resolve()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(appends).toBeGreaterThan(5)
     expect([before, reads]).toEqual([0, 2])
   })
@@ -295,7 +295,7 @@ describe('a model that reports thousands of deltas at once', () => {
     run.state$.subscribe((state: RunState) => {
       if (state.phase === 'streaming') shown.push(state.attempt.drafts[0]?.text.length ?? 0)
     })
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(result).toMatchObject({ reason: 'answered', text: 'ab '.repeat(12_000) })
     expect(Math.max(...sizes)).toBeLessThanOrEqual(10)
     expect(Math.max(...shown)).toBe(36_000)
@@ -320,7 +320,7 @@ describe('a model that reports thousands of deltas at once', () => {
       },
     }
     const { clock, run } = flooded(2_500, deaf)
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered', turns: 2 })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'answered', turns: 2 })
     const events = checkedRun(await recorded(ledger, run.id))
     expect(ofType(events, 'input_settled')).toMatchObject([{ receipt: 'more', delivered: true }])
   })

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ async function shown(parts: readonly (UserPart & ResultPart)[]) {
   const agent = defineAgent({ name: 'viewer', instructions: 'Look.', model, tools: [look] })
   const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } }).run(agent, parts)
   await run.queue(parts)
-  await untilSettled(clock, run.result)
+  await waitUntilSettled(clock, run.result)
   const [asked, , answered, , queued] = model.requests.at(-1)?.messages ?? []
   return {
     asked: asked?.role === 'user' && asked.parts,

@@ -202,11 +202,11 @@ describe('a model adapter that breaks its contract', () => {
     const cancelled = new Promise<void>((resolve) => {
       run.textUpdates$.subscribe(() => resolve())
     }).then(() => run.cancel())
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled', text: 'Hello.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled', text: 'Hello.' })
     expect(await cancelled).toEqual({ accepted: true })
     const before = await set.eventsOf(run)
     emit(finished)
-    await set.untilSettled(Promise.resolve())
+    await set.waitUntilSettled(Promise.resolve())
     expect(await set.eventsOf(run)).toEqual(before)
   })
 

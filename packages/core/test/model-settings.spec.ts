@@ -7,7 +7,7 @@ import {
   type RunOptions,
 } from '@tallystick/core'
 import { type ModelSettings } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const precise: ModelSettings = {
@@ -24,7 +24,7 @@ async function play(own: Partial<AgentOptions>, options?: RunOptions, ledger = m
   const agent = defineAgent({ name: 'writer', instructions: 'Write.', model, tools: [ask], ...own })
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
   const run = runtime.run(agent, 'Go.', options)
-  const waiting = await untilSettled(clock, run.result)
+  const waiting = await waitUntilSettled(clock, run.result)
   return { model, runtime, agent, ledger, clock, run, waiting }
 }
 
@@ -61,7 +61,7 @@ describe('settings of a model', () => {
     const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
     const again = runtime.resume(run.id)
     await again.approve(waiting.pendingApprovals[0]?.toolCallId ?? '', { by: 'ada' })
-    expect(await untilSettled(clock, again.result)).toMatchObject({ reason: 'answered' })
+    expect(await waitUntilSettled(clock, again.result)).toMatchObject({ reason: 'answered' })
     expect(model.requests.map(({ modelSettings }) => modelSettings)).toEqual([{ ...precise, seed: 7 }])
     checkedRun(await recorded(ledger, run.id))
   })
@@ -85,7 +85,7 @@ describe('settings of a model', () => {
     const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', {
       modelSettings: { temperature: 0 },
     })
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(second.requests[0]?.modelSettings).toEqual({ temperature: 0, topP: 0.5 })
     checkedRun(await recorded(ledger, run.id))
   })

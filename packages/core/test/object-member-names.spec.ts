@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Limits, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** Members that every object inherits; and what makes an object another's heir. */
@@ -62,7 +68,7 @@ describe('a model whose name is that of something which every object has', () =>
     const model = scriptedModel([{ text: 'Done.', usage: { inputTokens: 9, outputTokens: 1 } }], name)
     const agent = defineAgent({ name: 'agent', instructions: 'Act.', model })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], prices: {}, host: { clock } })
-    const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
+    const result = await waitUntilSettled(clock, runtime.run(agent, 'Go.').result)
     expect(result).toMatchObject({ status: 'done', reason: 'answered' })
     expect(result.costUsd).toBeUndefined()
   })

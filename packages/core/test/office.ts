@@ -10,7 +10,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { InboxEntry } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 type Step = Parameters<typeof scriptedModel>[0][number]
@@ -47,7 +47,7 @@ export interface Process {
 export function office({ desks = 1, isLooking = false, context = undefined as object | undefined } = {}) {
   const ledger = memoryLedger()
   const clock = manualClock()
-  const settled = <T>(promise: Promise<T>): Promise<T> => untilSettled(clock, promise)
+  const settled = <T>(promise: Promise<T>): Promise<T> => waitUntilSettled(clock, promise)
   const done: string[] = []
   const working = (name: string, effect: 'read' | 'write', work: () => Promise<string>) =>
     testTool({

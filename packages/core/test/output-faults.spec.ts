@@ -9,7 +9,7 @@ import {
   outputTransform,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { checkLaws, manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const cards = outputMask({ name: 'cards', pattern: /\d{4}-\d{4}/g, window: 9, replacement: '****' })
@@ -53,14 +53,16 @@ describe('transforms at fault', () => {
         })
       const broken = agentWith(failing((said) => (said.includes('4242') ? show() : said)))
       const run = createRuntime({ ledger, host: { clock } }).run(broken, 'Go.')
-      await expect(untilSettled(clock, run.result)).rejects.toThrow(message)
+      await expect(waitUntilSettled(clock, run.result)).rejects.toThrow(message)
       expect(shown(await recorded(ledger, run.id))).not.toMatch(secret)
       const resumed = createRuntime({
         ledger,
         agents: [agentWith({ transforms: [cards] })],
         host: { clock },
       }).resume(run.id)
-      expect(await untilSettled(clock, resumed.result)).toMatchObject({ text: 'Fine. And ****. And more.' })
+      expect(await waitUntilSettled(clock, resumed.result)).toMatchObject({
+        text: 'Fine. And ****. And more.',
+      })
       expect(checkLaws(await recorded(ledger, run.id))).toEqual([])
     },
   )
@@ -75,7 +77,7 @@ describe('transforms at fault', () => {
       outputStream: { transforms: [bare] },
     })
     const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(agent, 'Go.')
-    await expect(untilSettled(clock, run.result)).rejects.toThrow(
+    await expect(waitUntilSettled(clock, run.result)).rejects.toThrow(
       /begin of the transform bare of outputStream: its answer is an object; expected an object with the functions write and end/,
     )
   })
@@ -92,7 +94,7 @@ describe('transforms at fault', () => {
       outputStream: { transforms: [{ name: 'hostile', begin: () => hostile }] },
     })
     const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(agent, 'Go.')
-    await expect(untilSettled(clock, run.result)).rejects.toThrow(
+    await expect(waitUntilSettled(clock, run.result)).rejects.toThrow(
       /begin of the transform hostile of outputStream threw: do not look/,
     )
   })

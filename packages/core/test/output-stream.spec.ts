@@ -22,7 +22,7 @@ import {
   manualClock,
   scriptedModel,
   testTool,
-  untilSettled,
+  waitUntilSettled,
   sampleRunId,
 } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
@@ -56,7 +56,7 @@ async function played(outputStream: OutputStreamOptions | undefined, options: Pa
     ...options,
   })
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.')
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   const events = await recorded(ledger, run.id)
   expect(checkLaws(events)).toEqual([])
   auditAll(events)
@@ -184,7 +184,7 @@ describe('what subscribers see', () => {
       host: { clock },
       outputStream: { transforms: [stars], nextTurn: 'shown' },
     }).run(agent, 'Go.')
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(result.text).toBe('A *, ONE MORE *.')
     const [started] = ofType(await recorded(ledger, run.id), 'run_started')
     expect(started?.definition.policy?.outputStream).toEqual({
@@ -220,7 +220,7 @@ describe('what subscribers see', () => {
       outputStream: { transforms: [cards] },
     })
     const clock = manualClock()
-    const result = await untilSettled(
+    const result = await waitUntilSettled(
       clock,
       createRuntime({ ledger: memoryLedger(), host: { clock } }).run(agent, 'Go.').result,
     )
@@ -260,9 +260,9 @@ describe('what later turns see', () => {
       outputStream: { transforms: [nothing], nextTurn: 'shown' },
     })
     const runtime = createRuntime({ ledger: memoryLedger(), host: { clock } })
-    const first = await untilSettled(clock, runtime.run(agent, 'One.', { sessionId: 'talk' }).result)
+    const first = await waitUntilSettled(clock, runtime.run(agent, 'One.', { sessionId: 'talk' }).result)
     expect(first).toMatchObject({ status: 'done', text: '' })
-    await untilSettled(clock, runtime.run(agent, 'Two.', { sessionId: 'talk' }).result)
+    await waitUntilSettled(clock, runtime.run(agent, 'Two.', { sessionId: 'talk' }).result)
     expect(model.requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'user'])
   })
 
@@ -295,8 +295,8 @@ describe('replies that break off', () => {
     })
     const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.')
     await firstValueFrom(run.textUpdates$)
-    await untilSettled(clock, run.cancel())
-    const result = await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.cancel())
+    const result = await waitUntilSettled(clock, run.result)
     const events = await recorded(ledger, run.id)
     expect(result).toMatchObject({ reason: 'cancelled', text: 'Hello. Car' })
     expect(checkLaws(events)).toEqual([])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
-import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { computeDigest, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { getCommandRules } from '../src/machine/decide.ts'
 import { describeChangedInput } from '../src/machine/request.ts'
@@ -84,13 +84,13 @@ describe('a command from outside', () => {
     expect(decided).toMatchObject({ facts: [{ turn: 1, ...recorded }] })
     const { state } = given(page)
     const [fact] = 'facts' in decided ? decided.facts : []
-    const [plain] = stamped(runId, [fact!], { afterSeq: state!.seq })
+    const [plain] = stampFacts(runId, [fact!], { afterSeq: state!.seq })
     const event = { ...plain!, cause: command.type }
     expect(evolve(state, event).seq).toBe(event.seq)
     expect(recoverMessage(state, { recorded: [event], index: 0 })).toEqual(command)
     const rules = getCommandRules(command.type)
     expect(rules.isRecordedBy(event, command as never)).toBe(true)
-    const [other] = stamped(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }])
+    const [other] = stampFacts(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }])
     expect(rules.isRecordedBy(other!, command as never)).toBe(false)
     expect(rules.recover(other!)).toBeUndefined()
   })
@@ -138,13 +138,13 @@ describe('a command from outside', () => {
       true,
     ],
   ])('%o is recorded by %o: %s', (command, fact, isRecorded) => {
-    const [event] = stamped(runId, [fact])
+    const [event] = stampFacts(runId, [fact])
     expect(getCommandRules(command.type).isRecordedBy(event!, command as never)).toBe(isRecorded)
   })
 
   it('is one of a caller only where a caller could have given the result', () => {
     const recovered = (more: object): unknown => {
-      const [event] = stamped(runId, [endedCall(1, more)])
+      const [event] = stampFacts(runId, [endedCall(1, more)])
       return getCommandRules('settle').recover(event!)
     }
     expect(recovered({ outcome: 'cancelled' })).toBeUndefined()
@@ -154,7 +154,7 @@ describe('a command from outside', () => {
       child,
     })
     expect(recovered({})).not.toHaveProperty('child')
-    const [denied] = stamped(runId, [{ type: 'approval_decided', turn: 1, ...decision, approved: false }])
+    const [denied] = stampFacts(runId, [{ type: 'approval_decided', turn: 1, ...decision, approved: false }])
     expect(getCommandRules('deny').recover(denied!)).toMatchObject({ reason: '' })
   })
 })

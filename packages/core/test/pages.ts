@@ -13,7 +13,7 @@ import {
   type ToolCallId,
   deriveToolCallId,
 } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 
 /** The run that the pages of these tests are about. */
 export const runId = sampleRunId(1)
@@ -23,7 +23,7 @@ const model = { provider: 'scripted', api: 'script', modelId: 'scripted-1' }
 export function begun(
   options: { readonly limits?: Limits; readonly retry?: Partial<RetryPolicy> } = {},
 ): readonly Fact[] {
-  const { definition } = everyFact(runId).run_started
+  const { definition } = sampleFacts(runId).run_started
   const { price: _price, maxOutputTokens: _max, ...plain } = definition
   const { limits = {}, retry } = options
   return [
@@ -173,7 +173,7 @@ export function answered(stopReason: StopReason, limits: Limits = {}): readonly 
 
 /** The law that a fact breaks in a state, and why; `sound` where it breaks none. */
 export function verdict(state: RunState, fact: Fact, more: object = {}): string {
-  const [event] = stamped(runId, [fact], { afterSeq: state.seq })
+  const [event] = stampFacts(runId, [fact], { afterSeq: state.seq })
   try {
     audit(state, { ...event!, at: state.at, ...more })
     return 'sound'
@@ -187,7 +187,7 @@ export function verdict(state: RunState, fact: Fact, more: object = {}): string 
 /** The state after one more fact, and what is to be different before it. */
 export function after(page: readonly Fact[], fact: Fact, more: Partial<RunState> = {}): RunState {
   const state = { ...given(page).state!, ...more } as RunState
-  return evolve(state, stamped(runId, [fact], { afterSeq: state.seq })[0]!)
+  return evolve(state, stampFacts(runId, [fact], { afterSeq: state.seq })[0]!)
 }
 
 /** Why the fold refuses a fact; `taken` where it does not. */

@@ -11,7 +11,7 @@ import {
   joinText,
 } from '@tallystick/core'
 import type { TurnRequest } from '@tallystick/core/internal'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
@@ -50,7 +50,7 @@ describe('a turn that is prepared', () => {
       },
     })
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(seen).toHaveLength(2)
     for (const [place, sent] of set.model.requests.entries()) {
       const { model, ...request } = seen[place]!
@@ -78,7 +78,7 @@ describe('a turn that is prepared', () => {
         }),
     })
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(set.model.requests).toMatchObject([
       {
         ...{ instructions: 'Be kind.', parallelToolCalls: false, toolChoice: { type: 'any' } },
@@ -99,7 +99,7 @@ describe('a turn that is prepared', () => {
       prepareTurn: lastFive,
     })
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(set.model.requests.map(({ messages }) => messages.length)).toEqual([1, 3, 5, 6])
     const calls = ofType(checkedRun(await set.eventsOf(run)), 'model_call_started')
     expect(calls.slice(0, 3).map((call) => 'change' in call)).toEqual([false, false, false])
@@ -118,7 +118,7 @@ describe('a turn that is prepared', () => {
       prepareTurn: async ({ request: { messages } }) => later({ messages: messages.map(masked) }),
     })
     const run = set.start('My card is 4242-4242.')
-    const result = await set.untilSettled(run.result)
+    const result = await set.waitUntilSettled(run.result)
     expect(result.reason).toBe('turn_limit')
     const shown = JSON.stringify(set.model.requests)
     expect(shown).toContain('My card is ****.')
@@ -146,7 +146,7 @@ describe('a turn that is prepared', () => {
       },
     })
     const run = set.start('When does it open?')
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(foldedHistory(set.model.requests[0]!.messages)).toMatchObject([
       {
         parts: [{ text: expect.stringMatching(/Known of "When does it open\?"[\s\S]*When does it open\?/) }],
@@ -168,7 +168,7 @@ describe('a turn that is prepared', () => {
     const run = set.start()
     while (held.length === 0) await Promise.resolve()
     await run.steer('And hurry.')
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     // What comes of the request of before is too late.
     held[0]?.(undefined)
     expect(asked).toEqual([1, 3, 4])
@@ -183,7 +183,7 @@ describe('a turn that is prepared', () => {
       prepareTurn: async ({ request: { messages } }) => later({ messages: [said('Note.'), ...messages] }),
     })
     const run = set.start()
-    expect((await set.untilSettled(run.result)).text).toBe('Done.')
+    expect((await set.waitUntilSettled(run.result)).text).toBe('Done.')
     const calls = ofType(checkedRun(await set.eventsOf(run)), 'model_call_started')
     expect(calls.map(({ attempt }) => attempt)).toEqual([1, 1, 1, 2])
     expect(set.model.requests[2]?.messages).toHaveLength(6)
@@ -241,11 +241,11 @@ describe('a turn whose preparation fails', () => {
     const first = scriptedModel([looks, { text: 'Never.' }])
     const failing = made((turn, context) => (turn.turn === 0 ? undefined : prepareTurn(turn, context)), first)
     const run = createRuntime({ ledger, host: { clock, report: () => {} } }).run(failing, 'Go.')
-    await expect(untilSettled(clock, run.result)).rejects.toThrow(message)
+    await expect(waitUntilSettled(clock, run.result)).rejects.toThrow(message)
     expect(first.requests).toHaveLength(1)
     const sound = made(() => undefined)
     const resumed = createRuntime({ ledger, agents: [sound], host: { clock } }).resume(run.id)
-    expect(await untilSettled(clock, resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(await waitUntilSettled(clock, resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     checkedRun(await recorded(ledger, run.id))
   })
 
@@ -280,14 +280,14 @@ describe('a turn whose preparation fails', () => {
     const set = stage({ prepareTurn: never })
     const run = set.start()
     await run.cancel('Enough.')
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled', turns: 0 })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled', turns: 0 })
   })
 
   it.each(['finalize', 'stop'] as const)('ends with the time of the run (%s)', async (onLimit) => {
     const set = stage({ prepareTurn: never, limits: { maxDurationMs: 8_000, onLimit } })
     const run = set.start()
     const begun = set.clock.now()
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'time_limit', turns: 0 })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'time_limit', turns: 0 })
     expect(set.clock.now() - begun).toBe(8_000)
     const events = checkedRun(await set.eventsOf(run))
     expect(events.at(-1)).toMatchObject(

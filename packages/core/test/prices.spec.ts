@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { computeCost, type Price } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, type ScriptedStep } from '@tallystick/testkit'
 import { computeSearchesCost } from '../src/events/usage.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
@@ -129,11 +129,11 @@ describe('what a run costs', () => {
 
   it('is known where the function knows the price, and unknown where it does not', async () => {
     const known = runtimeOf(() => ({ inputUsd: 3, outputUsd: 15 }))
-    const result = await untilSettled(known.clock, known.runtime.run(known.agent, 'Go.').result)
+    const result = await waitUntilSettled(known.clock, known.runtime.run(known.agent, 'Go.').result)
     expect(result.costUsd).toBeCloseTo(3.00015)
     const unknown = runtimeOf(() => undefined)
     expect(
-      await untilSettled(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result),
+      await waitUntilSettled(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result),
     ).not.toHaveProperty('cost')
   })
 
@@ -203,10 +203,10 @@ describe('what a run costs', () => {
       done,
       done,
     ])
-    const { runId } = await untilSettled(clock, runtime.run(agent, 'Go.').result)
+    const { runId } = await waitUntilSettled(clock, runtime.run(agent, 'Go.').result)
     const other = defineAgent({ name: 'a', instructions: 'Be short.', model })
     const fork = runtime.fork(runId, { atSeq: 2, agent: other })
-    expect((await untilSettled(clock, fork.result)).costUsd).toBeCloseTo(3.00015)
+    expect((await waitUntilSettled(clock, fork.result)).costUsd).toBeCloseTo(3.00015)
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(['', 'Be short.'])
   })
 
@@ -217,7 +217,7 @@ describe('what a run costs', () => {
         { text: 'Done.', usage },
       ])
       const run = runtime.run(agent, 'Go.')
-      expect(await untilSettled(clock, run.result)).toMatchObject({
+      expect(await waitUntilSettled(clock, run.result)).toMatchObject({
         reason: 'answered',
         text: 'Done.',
         usage: {},
@@ -231,7 +231,7 @@ describe('what a run costs', () => {
     const { runtime, agent, clock } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
       { text: 'Done.', usage: { outputTokens: Number.NaN } },
     ])
-    const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
+    const result = await waitUntilSettled(clock, runtime.run(agent, 'Go.').result)
     expect(result).toMatchObject({ reason: 'model_failed', usage: {} })
   })
 

@@ -14,7 +14,7 @@ import {
 import { recordingParts } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
 import type { RecordingPart, RecordingPolicy } from '@tallystick/core/vocabulary'
-import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { checkLaws, manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const usage = { inputTokens: 20, outputTokens: 30 }
@@ -69,7 +69,7 @@ async function played({ agent: recording, runtime, run: own = {}, limits }: Said
   const host = { clock, report: (error: unknown) => void reports.push(error) }
   const agent = defineAgent({ name: 'agent', instructions: 'Act.', model, tools: [look, fail], recording })
   const handle = createRuntime({ ledger, host, recording: runtime, limits }).run(agent, 'Go.', own)
-  const result = await untilSettled(clock, handle.result)
+  const result = await waitUntilSettled(clock, handle.result)
   const events = await recorded(ledger, handle.id)
   expect(auditAll(events)?.phase).toBe('done')
   expect(checkLaws(events)).toEqual([])
@@ -178,7 +178,7 @@ it.each([undefined, false])(
       recording: { toolErrors },
     })
     const run = createRuntime({ ledger, host: { clock, report: () => {} } }).run(agent, 'Go.')
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     const events = await recorded(ledger, run.id)
     const [collected] = ofType(events, 'tool_requests_collected')
     const { outcome, text, error } = collected!.calls[0]!.refusal!

@@ -1,16 +1,16 @@
 // The report of a tool that decided an event, made again from that event.
 import { describe, expect, it } from 'vitest'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { toolSignals } from '../src/machine/decide-signals.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)
-const facts = everyFact(runId)
+const facts = sampleFacts(runId)
 const at = 1_760_000_000_001
 const state = { calls: [{ toolCallId, attempts: 3 }], phase: 'executing' }
 const recovered = (cause: string, fact: object, from: object = state) =>
   toolSignals[cause as keyof typeof toolSignals].recover(from as never, {
-    recorded: stamped(runId, [fact as never]),
+    recorded: stampFacts(runId, [fact as never]),
     index: 0,
   })
 

@@ -1,11 +1,11 @@
 import { decide } from '@tallystick/core/machine'
-import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { Command, Fact } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
 import { refuseAtEnd, refuseByDrain, refuseUnknownCall } from '../src/runtime/commands.ts'
 
 const runId = sampleRunId(1)
-const facts = everyFact(runId)
+const facts = sampleFacts(runId)
 const toolCallId = sampleCallId(runId)
 const { parent: _parent, ...start } = facts.run_started
 const message = { role: 'user', parts: [{ type: 'text', text: 'Go.' }] } as const

@@ -8,7 +8,13 @@ import {
   type RunResult,
 } from '@tallystick/core'
 import { type RefusalPolicy } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 /** What a vendor says that asks for both: another model, and a history without the refused turn. */
@@ -33,7 +39,7 @@ async function session(
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
   const results: RunResult[] = []
   for (const input of inputs) {
-    const result = await untilSettled(clock, runtime.run(agent, input, { sessionId: 's' }).result)
+    const result = await waitUntilSettled(clock, runtime.run(agent, input, { sessionId: 's' }).result)
     checkedRun(await recorded(ledger, result.runId))
     results.push(result)
   }
@@ -112,11 +118,11 @@ describe('a refused turn', () => {
     const agent = defineAgent({ name: 'helper', instructions: 'Help.', model })
     const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'One.', { sessionId: 's' })
-    await untilSettled(clock, begun)
-    await untilSettled(clock, run.queue('Break in.'))
+    await waitUntilSettled(clock, begun)
+    await waitUntilSettled(clock, run.queue('Break in.'))
     release()
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'refused', turns: 2 })
-    await untilSettled(clock, runtime.run(agent, 'Weather?', { sessionId: 's' }).result)
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'refused', turns: 2 })
+    await waitUntilSettled(clock, runtime.run(agent, 'Weather?', { sessionId: 's' }).result)
     expect(wordsOf(model.requests[2]?.messages)).toEqual(['One.', 'First.', 'Weather?'])
   })
 })

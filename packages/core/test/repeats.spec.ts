@@ -12,7 +12,7 @@ const look = (): TestTool => testTool({ name: 'look', run: () => 'FAIL' })
 async function play(tools: readonly TestTool[], steps: readonly ScriptedStep[], maxRepeats = 2) {
   const set = stage({ steps: [...steps, { text: 'Enough.' }], tools: [...tools], limits: { maxRepeats } })
   const run = set.start()
-  const { reason } = await set.untilSettled(run.result)
+  const { reason } = await set.waitUntilSettled(run.result)
   const outcomes = ofType(checkedRun(await set.eventsOf(run)), 'tool_result').map(
     ({ name, outcome }) => `${name} ${outcome}`,
   )
@@ -67,8 +67,8 @@ describe('a read whose answer stays the same', () => {
     const steps = [ask('look'), ask('look'), { text: 'It fails.' }, ask('look'), { text: 'Still.' }]
     const set = stage({ steps, tools: [tests], limits: { maxRepeats: 2 } })
     const run = set.start()
-    await set.untilSettled(run.queue('I mended it.'))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.queue('I mended it.'))
+    await set.waitUntilSettled(run.result)
     expect(tests.runs).toHaveLength(3)
   })
 })
@@ -115,7 +115,7 @@ describe('a poll with a least interval', () => {
       { limits: { maxRepeats: 2 } },
     )
     const run = set.start()
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     expect(at).toEqual([0, 5, 10, 15, 20, 25, 30, 35, 40])
     checkedRun(await set.eventsOf(run))
   })
@@ -123,7 +123,7 @@ describe('a poll with a least interval', () => {
   it('given equal calls in one reply, and others, when they start, then only the equal ones wait for each other', async () => {
     const calls = [{ job: 1 }, { job: 1 }, { job: 2 }].map((input) => ({ name: 'poll', input }))
     const { set, at, poll } = polling([{ toolCalls: calls }])
-    await set.untilSettled(set.start().result)
+    await set.waitUntilSettled(set.start().result)
     expect(at).toEqual([0, 0, 5])
     expect(poll.runs.map(({ input }) => input['job'])).toEqual([1, 2, 1])
   })
@@ -133,7 +133,7 @@ describe('a poll with a least interval', () => {
       limits: { maxDurationMs: 4_000 },
     })
     const run = set.start()
-    expect(await set.untilSettled(run.result)).toMatchObject({
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({
       reason: 'time_limit',
       text: 'It was running.',
     })
@@ -147,7 +147,7 @@ describe('a poll with a least interval', () => {
     run.events$.subscribe(({ type, turn }) => {
       if (type === 'tool_requests_collected' && turn === 2) void run.cancel('enough')
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
     expect([at, clock.pending]).toEqual([[0], 0])
   })
 
@@ -159,11 +159,11 @@ describe('a poll with a least interval', () => {
         if (type === 'tool_requests_collected' && turn === 2) resolve()
       }),
     )
-    await set.untilSettled(waits)
-    await set.untilSettled(set.runtime.drain(0))
+    await set.waitUntilSettled(waits)
+    await set.waitUntilSettled(set.runtime.drain(0))
     clock.advance(2_000)
     const other = createRuntime({ ledger: set.ledger, agents: [set.agent], host: { clock } })
-    await set.untilSettled(other.resume(run.id).result)
+    await set.waitUntilSettled(other.resume(run.id).result)
     expect(at).toEqual([0, 5])
   })
 })

@@ -2,7 +2,7 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { computeHistoryDigests } from '@tallystick/core/internal'
 import { computeDigest, type JsonObject } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
@@ -18,7 +18,7 @@ describe('the digest of a request', () => {
         ...providerState,
         modelSettings: { seed: 7 },
       })
-      await untilSettled(clock, run.result)
+      await waitUntilSettled(clock, run.result)
       const [call] = ofType(checkedRun(await recorded(ledger, run.id)), 'model_call_started')
       const covered: JsonObject = {
         model: { provider: model.provider, modelId: model.modelId, api: model.api },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, ModelFailure, RetryPolicy } from '@tallystick/core/vocabulary'
-import { given, stamped } from '@tallystick/testkit'
+import { given, stampFacts } from '@tallystick/testkit'
 import { begun, called, failure, runId } from './pages.ts'
 import { ofType, stage } from './stage.ts'
 
@@ -19,7 +19,7 @@ function waitAfter(
     page.push({ type: 'model_stream_failed', turn: 1, attempt, failure: failure(), retryAt: 0 })
     page.push(called(1, attempt + 1))
   }
-  const { at } = stamped(runId, page).at(-1)!
+  const { at } = stampFacts(runId, page).at(-1)!
   const failed = { type: 'model_failed', turn: 1, attempt: attempts, failure: failure(more) } as const
   const { decision } = given(page).when(failed, { at, random })
   if (!('facts' in decision) || decision.facts[0]?.type !== 'model_stream_failed')

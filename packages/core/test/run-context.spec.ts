@@ -10,7 +10,13 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type ToolRun } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { checkedRun, recorded } from './stage.ts'
 
 interface App {
@@ -43,7 +49,12 @@ function lookTool(seen: Seen, options: Partial<Parameters<typeof testTool>[0]> =
 function play(agents: readonly Agent<unknown>[], ledger: Ledger = memoryLedger()) {
   const clock = manualClock()
   const runtime = createRuntime({ ledger, agents, host: { clock } })
-  return { clock, ledger, runtime, untilSettled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
+  return {
+    clock,
+    ledger,
+    runtime,
+    waitUntilSettled: <T>(promise: Promise<T>) => waitUntilSettled(clock, promise),
+  }
 }
 
 const everyPlace = ['approval', 'check', 'input', 'instructions', 'output', 'prepareTurn', 'stopWhen', 'tool']
@@ -87,7 +98,7 @@ describe('the context of a run', () => {
   it('reaches every place where the agent’s code is asked, as it was given', async () => {
     const seen: Seen = []
     const agent = watchful(seen, [call('look'), { text: 'Done.' }])
-    const { runtime, untilSettled: wait } = play([agent])
+    const { runtime, waitUntilSettled: wait } = play([agent])
     const context = app()
     expect(await wait(runtime.run(agent, 'Go.', { context }).result)).toMatchObject({ text: 'Done.' })
     expect([...new Set(seen.map(([place]) => place))].toSorted()).toEqual(everyPlace)
@@ -96,7 +107,7 @@ describe('the context of a run', () => {
 
   it('is in no event, and neither is what it holds but in the instructions that were made of it', async () => {
     const agent = watchful([], [call('look'), { text: 'Done.' }])
-    const { runtime, ledger, untilSettled: wait } = play([agent])
+    const { runtime, ledger, waitUntilSettled: wait } = play([agent])
     const secret = { ...app(), database: { reads: ['a handle that is nobody’s business'] } }
     const run = runtime.run(agent, 'Go.', { context: secret })
     await wait(run.result)
@@ -123,7 +134,7 @@ describe('the context of a run', () => {
       tools: [agentTool(helper)],
       handoffs: [handoff(next)],
     })
-    const { runtime, ledger, untilSettled: wait } = play([agent])
+    const { runtime, ledger, waitUntilSettled: wait } = play([agent])
     const context = app()
     const run = runtime.run(agent, 'Go.', { context })
     expect(await wait(run.result)).toMatchObject({ text: 'Taken over.', agent: 'next' })
@@ -141,18 +152,18 @@ describe('the context of a run', () => {
     const one = play([])
     const first = make([call('look')])
     const run = one.runtime.run(first, 'Go.', { context: app('Ada') })
-    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await one.waitUntilSettled(run.result)).pendingApprovals
     const two = play([make([{ text: 'Done.' }])], one.ledger)
     const blind = two.runtime.resume(run.id)
-    await expect(two.untilSettled(blind.result)).rejects.toThrow(
+    await expect(two.waitUntilSettled(blind.result)).rejects.toThrow(
       'was started with a context of its application',
     )
     expect(await recorded(one.ledger, run.id)).toHaveLength((await recorded(two.ledger, run.id)).length)
     const context = app('Grace')
     const resumed = two.runtime.resume(run.id, { context })
-    await two.untilSettled(resumed.result)
-    await two.untilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-    expect(await two.untilSettled(resumed.result)).toMatchObject({ status: 'done', text: 'Done.' })
+    await two.waitUntilSettled(resumed.result)
+    await two.waitUntilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+    expect(await two.waitUntilSettled(resumed.result)).toMatchObject({ status: 'done', text: 'Done.' })
     expect(seen.at(-1)).toEqual(['tool', context])
   })
 
@@ -176,14 +187,14 @@ describe('the context of a run', () => {
     })
     const one = play([top])
     const run = one.runtime.run(top, 'Go.', { context: app() })
-    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await one.waitUntilSettled(run.result)).pendingApprovals
     const two = play([top], one.ledger)
     const child = [...(await idsOf(one.ledger))].find((id) => id !== run.id) ?? ''
     const context = app('Grace')
     const resumed = two.runtime.resume(resumedOf(run.id, child), { context })
-    await two.untilSettled(resumed.result)
-    await two.untilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-    await two.untilSettled(two.runtime.idle())
+    await two.waitUntilSettled(resumed.result)
+    await two.waitUntilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+    await two.waitUntilSettled(two.runtime.idle())
     expect(seen.filter(([place]) => place === 'tool')).toEqual([
       ['tool', context],
       ['tool', context],
@@ -193,7 +204,7 @@ describe('the context of a run', () => {
   it('is the fork’s own, and that of the caller that settles a call', async () => {
     const seen: Seen = []
     const agent = watchful(seen, [call('look'), { text: 'Done.' }, call('look'), { text: 'Again.' }])
-    const { runtime, ledger, untilSettled: wait } = play([agent])
+    const { runtime, ledger, waitUntilSettled: wait } = play([agent])
     const run = runtime.run(agent, 'Go.', { context: app('Ada') })
     await wait(run.result)
     const blind = runtime.fork(run.id, { atSeq: 2 })
@@ -207,7 +218,7 @@ describe('the context of a run', () => {
 
   it('is not asked for where a run had none', async () => {
     const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([{ text: 'Done.' }]) })
-    const { runtime, ledger, untilSettled: wait } = play([agent])
+    const { runtime, ledger, waitUntilSettled: wait } = play([agent])
     const run = runtime.run(agent, 'Go.')
     await wait(run.result)
     expect((await recorded(ledger, run.id))[0]).not.toHaveProperty('withContext')
@@ -226,12 +237,12 @@ describe('instructions that are made for a run', () => {
       defineAgent({ name: 'a', model, tools: [asking], instructions: ({ user }: App) => `You help ${user}.` })
     const one = play([])
     const run = one.runtime.run(make(), 'Go.', { context: app('Ada') })
-    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
+    const [pending] = (await one.waitUntilSettled(run.result)).pendingApprovals
     const two = play([], one.ledger)
     const resumed = two.runtime.resume(run.id, { agent: make(), context: app('Grace') })
-    await two.untilSettled(resumed.result)
-    await two.untilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-    await two.untilSettled(resumed.result)
+    await two.waitUntilSettled(resumed.result)
+    await two.waitUntilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+    await two.waitUntilSettled(resumed.result)
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(Array(2).fill('You help Ada.'))
     const events = checkedRun(await recorded(one.ledger, run.id))
     // Nothing has drifted: what was made of the context is not compared with what would be made now.
@@ -259,12 +270,12 @@ describe('the agent of a run that is taken up', () => {
     const other = defineAgent({ name: 'b', instructions: '', model: scriptedModel([]) })
     const one = play([])
     const run = one.runtime.run(agent, 'Go.')
-    await one.untilSettled(run.result)
+    await one.waitUntilSettled(run.result)
     const two = play([], one.ledger)
-    expect(await two.untilSettled(two.runtime.resume(run.id, { agent }).result)).toMatchObject({
+    expect(await two.waitUntilSettled(two.runtime.resume(run.id, { agent }).result)).toMatchObject({
       output: 'Done.',
     })
-    await expect(two.untilSettled(two.runtime.resume(run.id, { agent: other }).result)).rejects.toThrow(
+    await expect(two.waitUntilSettled(two.runtime.resume(run.id, { agent: other }).result)).rejects.toThrow(
       'is a run of the agent a, and b was given to read its result',
     )
   })

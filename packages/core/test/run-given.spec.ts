@@ -16,7 +16,7 @@ import {
   scriptedModel,
   seededRandom,
   testTool,
-  untilSettled,
+  waitUntilSettled,
   type ScriptedStep,
 } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
@@ -30,7 +30,7 @@ const looks: readonly ScriptedStep[] = [asks, asks, { text: 'Done.' }]
 
 async function play(set: Stage, options: RunOptions) {
   const run = set.runtime.run(set.agent, 'Go.', options)
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   const events = checkedRun(await set.eventsOf(run))
   return { result, events, started: ofType(events, 'run_started')[0]! }
 }
@@ -81,7 +81,7 @@ describe('the choice of tools', () => {
     const set = stage({ tools: [look], steps: [{ text: 'Done.' }, { text: 'Again.' }] })
     const run = set.runtime.run(set.agent, 'Go.', { toolChoice: 'none' })
     void run.queue('And?')
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(set.model.requests.map(({ toolChoice }) => toolChoice.type)).toEqual(['none', 'none'])
   })
 
@@ -137,14 +137,14 @@ describe('a model that a run is given', () => {
     const given = scriptedModel([toBilling, asks, { text: 'Billed.' }], 'given')
     const set = stage()
     const run = set.runtime.run(desk, 'Go.', { model: given, modelSettings: { seed: 3 } })
-    const rest = await set.untilSettled(run.result)
+    const rest = await set.waitUntilSettled(run.result)
     expect(rest).toMatchObject({ status: 'suspended', agent: 'billing' })
     const { ledger, clock } = set
     const again = office()
     const other = createRuntime({ ledger, agents: [again.desk], models: [given], host: { clock } })
     const resumed = other.resume(run.id)
-    await set.untilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    expect((await set.untilSettled(resumed.result)).text).toBe('Billed.')
+    await set.waitUntilSettled(resumed.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.waitUntilSettled(resumed.result)).text).toBe('Billed.')
     expect([given, own, again.own].map(({ requests }) => requests.length)).toEqual([3, 0, 0])
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'run_resumed').map(({ definition }) => definition)).toEqual([undefined])
@@ -158,7 +158,7 @@ describe('a model that a run is given', () => {
     const given = scriptedModel([toBilling, asks, { text: 'Billed.' }], 'given')
     const set = stage()
     const run = set.runtime.run(desk, 'Go.', { model: given })
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const elsewhere = () =>
       createRuntime({
         ledger: set.ledger,
@@ -166,7 +166,7 @@ describe('a model that a run is given', () => {
         host: { clock: set.clock, report: () => {} },
       })
     const refused = async (options: object): Promise<string> =>
-      await set.untilSettled(elsewhere().resume(run.id, options).result).then(
+      await set.waitUntilSettled(elsewhere().resume(run.id, options).result).then(
         () => 'resumed',
         (error: unknown) => (error instanceof ConfigurationError ? error.message : 'another error'),
       )
@@ -182,12 +182,12 @@ describe('a model that a run is given', () => {
     const failed = { fail: 'authentication' } as const
     const broken = scriptedModel([failed], 'given')
     const run = set.runtime.run(billing, 'Go.', { model: broken })
-    expect((await set.untilSettled(run.result)).text).toBe('From the second.')
+    expect((await set.waitUntilSettled(run.result)).text).toBe('From the second.')
     expect(second.requests).toHaveLength(1)
     const [started] = ofType(await set.eventsOf(run), 'run_started')
     expect(started?.definition.fallbacks).toHaveLength(1)
     const itself = set.runtime.run(billing, 'Go.', { model: second })
-    await set.untilSettled(itself.result)
+    await set.waitUntilSettled(itself.result)
     const [alone] = ofType(await set.eventsOf(itself), 'run_started')
     expect(alone?.definition.fallbacks).toBeUndefined()
     expect(alone?.definition.model.modelId).toBe('second')
@@ -209,7 +209,7 @@ describe('a model that a run is given', () => {
       host: { clock },
     })
     const run = priced.run(desk, 'Go.', { model, limits })
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const [started] = ofType(await set.eventsOf(run), 'run_started')
     expect(started?.definition.price).toEqual({ inputUsd: 2, outputUsd: 2 })
   })
@@ -220,7 +220,7 @@ describe('a model that a run is given', () => {
       const set = stage()
       const model = Object.assign(scriptedModel([{ text: 'Done.' }], 'given'), { maxWebSearches })
       const run = set.runtime.run(office().desk, 'Go.', { model })
-      await set.untilSettled(run.result)
+      await set.waitUntilSettled(run.result)
       const [started] = ofType(await set.eventsOf(run), 'run_started')
       expect(started?.definition.maxWebSearches).toBe(started?.givenModel?.maxWebSearches)
       given.push(started?.givenModel?.maxWebSearches)
@@ -266,7 +266,7 @@ describe('a signal', () => {
     const set = stage()
     const run = set.runtime.run(set.agent, 'Go.', { signal })
     expect(listeners.size).toBe(1)
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(listeners.size).toBe(0)
   })
 })
@@ -289,8 +289,8 @@ describe('an idempotency key', () => {
     const one = set.runtime.run(set.agent, 'Go.', key)
     const same = set.runtime.run(set.agent, 'Go.', key)
     const elsewhere = again(set).run(set.agent, 'Go.', key)
-    const results = await set.untilSettled(Promise.all([one.result, same.result, elsewhere.result]))
-    const later = await set.untilSettled(again(set).run(set.agent, 'Go.', key).result)
+    const results = await set.waitUntilSettled(Promise.all([one.result, same.result, elsewhere.result]))
+    const later = await set.waitUntilSettled(again(set).run(set.agent, 'Go.', key).result)
     expect([...results, later].map(({ runId, text }) => [runId, text])).toEqual(
       [1, 2, 3, 4].map(() => [deriveRunId('order 7'), 'Done.']),
     )
@@ -306,12 +306,12 @@ describe('an idempotency key', () => {
   it('gives the run that waits for a person, which its new holder may answer', async () => {
     const asking = testTool({ name: 'look', check: () => ({ kind: 'ask' }) })
     const set = stage({ tools: [asking], steps: [asks, { text: 'Done.' }] })
-    const rest = await set.untilSettled(set.runtime.run(set.agent, 'Go.', key).result)
+    const rest = await set.waitUntilSettled(set.runtime.run(set.agent, 'Go.', key).result)
     const held = again(set).run(set.agent, 'Go.', key)
-    const found = await set.untilSettled(held.result)
+    const found = await set.waitUntilSettled(held.result)
     expect(found).toMatchObject({ status: 'suspended', runId: rest.runId })
-    await set.untilSettled(held.approve(found.pendingApprovals[0]!, { by: 'ada' }))
-    expect((await set.untilSettled(held.result)).text).toBe('Done.')
+    await set.waitUntilSettled(held.approve(found.pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.waitUntilSettled(held.result)).text).toBe('Done.')
     expect(await runsOf(set.ledger)).toBe(1)
   })
 
@@ -319,20 +319,20 @@ describe('an idempotency key', () => {
     const ledger = memoryLedger()
     const mortal = mortalLedger(ledger, { append: 3, stored: true })
     const set = stage({ ledger: mortal, tools: [look], steps: looks })
-    await set.untilSettled(set.runtime.run(set.agent, 'Go.', key).result).catch(() => {})
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'Go.', key).result).catch(() => {})
     expect(await runsOf(ledger)).toBe(1)
     const survivor = createRuntime({ ledger, agents: [set.agent], host: { clock: set.clock } })
-    const result = await untilSettled(set.clock, survivor.run(set.agent, 'Go.', key).result)
+    const result = await waitUntilSettled(set.clock, survivor.run(set.agent, 'Go.', key).result)
     expect(result.text).toBe('Done.')
     expect(await runsOf(ledger)).toBe(1)
   })
 
   it('belongs to one agent and one input', async () => {
     const set = stage()
-    await set.untilSettled(set.runtime.run(set.agent, 'Go.', key).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'Go.', key).result)
     const other = defineAgent({ name: 'other', instructions: 'Act.', model: set.model })
     const refusal = async (agent: Agent, input: string): Promise<string> =>
-      await set.untilSettled(again(set).run(agent, input, key).result).then(
+      await set.waitUntilSettled(again(set).run(agent, input, key).result).then(
         () => 'taken',
         (error: unknown) => (error as Error).message,
       )
@@ -344,9 +344,9 @@ describe('an idempotency key', () => {
   it('is not that of a fork', async () => {
     const set = stage({ tools: [look], steps: [...looks, ...looks] })
     const run = set.runtime.run(set.agent, 'Go.', key)
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const fork = set.runtime.fork(run.id, { atSeq: 2 })
-    await set.untilSettled(fork.result)
+    await set.waitUntilSettled(fork.result)
     const [started] = ofType(await set.eventsOf(fork), 'run_started')
     expect(started).not.toHaveProperty('idempotencyKey')
   })

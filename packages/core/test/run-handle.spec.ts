@@ -15,7 +15,7 @@ function asking(turns = 1): Stage {
 
 describe('the result of a run', () => {
   it('is how it rests: the text, the totals, and what it waits for', async () => {
-    const { start, untilSettled: settle } = asking()
+    const { start, waitUntilSettled: settle } = asking()
     const run = start()
     const rest = await settle(run.result)
     expect(rest).toEqual({
@@ -42,7 +42,7 @@ describe('the result of a run', () => {
   })
 
   it('after a decision is that of the next rest, for every handle', async () => {
-    const { start, untilSettled: settle, runtime } = asking(2)
+    const { start, waitUntilSettled: settle, runtime } = asking(2)
     const run = start()
     const first = await settle(run.result)
     const other = runtime.resume(run.id)
@@ -58,7 +58,7 @@ describe('the result of a run', () => {
   })
 
   it('stays the same while the run rests, however often it is asked for', async () => {
-    const { start, untilSettled: settle, ledger } = asking()
+    const { start, waitUntilSettled: settle, ledger } = asking()
     const run = start()
     const first = await settle(run.result)
     expect(await settle(run.result)).toBe(first)
@@ -87,12 +87,12 @@ describe('the result of a run', () => {
     }
     const set = stage({ ledger: full })
     const run = set.start()
-    await expect(set.untilSettled(run.result)).rejects.toThrow('disk full')
-    await expect(set.untilSettled(run.cancel())).rejects.toThrow('disk full')
-    await expect(set.untilSettled(run.steer('And?'))).rejects.toThrow('disk full')
+    await expect(set.waitUntilSettled(run.result)).rejects.toThrow('disk full')
+    await expect(set.waitUntilSettled(run.cancel())).rejects.toThrow('disk full')
+    await expect(set.waitUntilSettled(run.steer('And?'))).rejects.toThrow('disk full')
     // A caller that resumes the run gets a handle that works, once the ledger does.
     const later = stage({ ledger, clock: set.clock })
-    expect(await later.untilSettled(later.runtime.resume(run.id).result)).toMatchObject({
+    expect(await later.waitUntilSettled(later.runtime.resume(run.id).result)).toMatchObject({
       reason: 'answered',
     })
   })
@@ -100,7 +100,7 @@ describe('the result of a run', () => {
 
 describe('a command to a run that is done', () => {
   it('is refused, as a value, whatever it asks', async () => {
-    const { start, untilSettled: settle, runtime, ledger } = stage()
+    const { start, waitUntilSettled: settle, runtime, ledger } = stage()
     const run = start()
     await settle(run.result)
     const head = await ledger.head(run.id)
@@ -127,18 +127,21 @@ describe('a command to a run that is done', () => {
   })
 
   it('is refused also where only the ledger knows that it is done', async () => {
-    const { start, untilSettled: settle, ledger, clock } = stage()
+    const { start, waitUntilSettled: settle, ledger, clock } = stage()
     const run = start()
     await settle(run.result)
     const other = stage({ ledger, clock })
     const handle = other.runtime.resume(run.id)
-    expect(await other.untilSettled(handle.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
+    expect(await other.waitUntilSettled(handle.cancel())).toMatchObject({
+      accepted: false,
+      code: 'run_finished',
+    })
   })
 })
 
 describe('input of a handle', () => {
   it('that no model could be shown is the caller’s error, at once', async () => {
-    const { start, untilSettled: settle } = stage()
+    const { start, waitUntilSettled: settle } = stage()
     const run = start()
     expect(() => run.steer('')).toThrow(ConfigurationError)
     expect(() => run.queue([])).toThrow(ConfigurationError)
@@ -148,7 +151,7 @@ describe('input of a handle', () => {
 
 describe('the streams and the result of a handle', () => {
   it('are those of the run in a copy of the handle, an object made from it, and a proxy', async () => {
-    const { start, untilSettled: settle } = stage()
+    const { start, waitUntilSettled: settle } = stage()
     const run = start()
     const views = [{ ...run }, Object.create(run) as typeof run, new Proxy(run, {})]
     for (const { text$, state$ } of views) {

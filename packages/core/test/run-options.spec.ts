@@ -96,7 +96,7 @@ describe('a handle of a run', () => {
   it('shows events after a whole number of them', async () => {
     const set = stage()
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(() => run.after(0)).not.toThrow()
     expect(() => run.after(-1)).toThrow('run.after: seq is -1')
     expect(() => run.after(1.5)).toThrow('run.after: seq is 1.5; expected a whole number')
@@ -118,11 +118,11 @@ describe('a handle of a run', () => {
     })
     const run = set.start()
     while (slow.runs.length === 0) await Promise.resolve()
-    await set.untilSettled(run.steer('Hurry.'))
-    await set.untilSettled(run.queue('Then rest.'))
-    await set.untilSettled(run.raiseLimit('maxTurns', 90, { by: 'ada' }))
-    await set.untilSettled(run.cancel())
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    await set.waitUntilSettled(run.steer('Hurry.'))
+    await set.waitUntilSettled(run.queue('Then rest.'))
+    await set.waitUntilSettled(run.raiseLimit('maxTurns', 90, { by: 'ada' }))
+    await set.waitUntilSettled(run.cancel())
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
     const message = (text: string): object => ({ role: 'user', parts: [{ type: 'text', text }] })
     const receipt = expect.stringMatching(/^[0-9a-f-]{36}$/) as string
     expect(put).toStrictEqual([
@@ -136,7 +136,7 @@ describe('a handle of a run', () => {
   it('says in words what was wrong with a command, and sends nothing', async () => {
     const set = stage()
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     expect(await run.approve('c', 7 as never)).toEqual({
       ...{ accepted: false, code: 'malformed' },
       message: expect.stringMatching(/^approve: what it was given is 7.*Nothing was sent\.$/) as string,
@@ -159,7 +159,7 @@ describe('the times of a runtime', () => {
     while (tool.runs.length === 0) await Promise.resolve()
     for (let turn = 0; turn < 100; turn++) await Promise.resolve()
     const before = set.clock.now()
-    expect(await set.untilSettled(set.runtime.drain())).toMatchObject([
+    expect(await set.waitUntilSettled(set.runtime.drain())).toMatchObject([
       { runId: run.id, status: 'interrupted' },
     ])
     expect(set.clock.now() - before).toBe(5_000)
@@ -181,7 +181,7 @@ describe('the times of a runtime', () => {
     for (let turn = 0; turn < 100; turn++) await Promise.resolve()
     const before = set.clock.now()
     const result = run.result.catch((error: unknown) => error)
-    expect(await set.untilSettled(set.runtime.drain(700))).toEqual([])
+    expect(await set.waitUntilSettled(set.runtime.drain(700))).toEqual([])
     expect(String(await result)).toContain('has not answered for 5000 ms')
     expect(set.clock.now() - before).toBe(5_700)
   })
@@ -206,12 +206,12 @@ describe('two wrong commands in an inbox', () => {
       tools: [testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })],
     })
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     for (const key of ['one', 'two', 'three'])
       await set.ledger.put(run.id, { key, at: 0, command: { type: 'dream' } as never })
     const other = stage({ ledger: set.ledger, clock: set.clock, tools: set.agent.tools })
     const resumed = other.runtime.resume(run.id)
-    expect(await other.untilSettled(resumed.result)).toMatchObject({ status: 'suspended' })
+    expect(await other.waitUntilSettled(resumed.result)).toMatchObject({ status: 'suspended' })
     expect(await set.ledger.inbox(run.id)).toEqual([])
     expect(ofType(await set.eventsOf(run), 'run_finished')).toEqual([])
   })

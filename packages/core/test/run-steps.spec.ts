@@ -1,7 +1,7 @@
 // The turns of a run as its handle tells them, and how a model failed as its result does.
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { recorded, stage } from './stage.ts'
 
 it('a run tells its turns: agent, model, attempts, calls, usage, cost, time and handoff', async () => {
@@ -20,7 +20,7 @@ it('a run tells its turns: agent, model, attempts, calls, usage, cost, time and 
   const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 1 } }
   const runtime = createRuntime({ ledger, prices, host: { clock, random: () => 0.5 } })
   const run = runtime.run(desk, 'Go.')
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   const steps = await run.steps()
   expect(steps).toMatchObject([
     { turn: 1, agent: 'desk', attempts: 2, handedTo: 'billing', usage: { inputTokens: 20, outputTokens: 2 } },
@@ -45,12 +45,12 @@ it('a run tells its turns: agent, model, attempts, calls, usage, cost, time and 
 it('a result names the failure that ended the run, wherever it is read', async () => {
   const set = stage({ steps: [{ fail: 'authentication' }] })
   const run = set.start()
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   const failure = { class: 'authentication', retryable: false, provider: 'scripted', modelId: 'scripted-1' }
   expect(result).toMatchObject({ reason: 'model_failed', failure })
   const { ledger, clock, agent } = set
   const other = createRuntime({ ledger, agents: [agent], host: { clock } })
-  expect(await set.untilSettled(other.resume(run.id).result)).toMatchObject({ failure })
+  expect(await set.waitUntilSettled(other.resume(run.id).result)).toMatchObject({ failure })
   expect(await run.steps()).toMatchObject([{ text: '', attempts: 1, failure: { class: 'authentication' } }])
 })
 

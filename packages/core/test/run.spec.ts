@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 
 async function eventsOf(run: AsyncIterable<RuntimeEvent>): Promise<RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
@@ -23,7 +23,7 @@ describe('a run', () => {
       host: { clock, random: () => 0.5 },
     })
     const run = runtime.run(agent, 'What colour is the sky?')
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(result).toMatchObject({
       status: 'done',
       reason: 'answered',
@@ -31,7 +31,7 @@ describe('a run', () => {
       turns: 2,
       toolCalls: 1,
     })
-    const events = await untilSettled(clock, eventsOf(run))
+    const events = await waitUntilSettled(clock, eventsOf(run))
     expect(events.map(({ type }) => type).filter((type) => !type.endsWith('delta'))).toEqual([
       'run_started',
       'input_received',
@@ -67,14 +67,14 @@ describe('a run', () => {
     const agent = defineAgent({ name: 'payer', instructions: '', model, tools: [pay] })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'Pay.')
-    const rest = await untilSettled(clock, run.result)
+    const rest = await waitUntilSettled(clock, run.result)
     expect(rest).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ name: 'pay', input: { usd: 5 }, reason: 'money' }],
     })
     expect(pay.runs).toHaveLength(0)
     const acknowledgement = run.approve(rest.pendingApprovals[0]?.toolCallId ?? '', { by: 'ann' })
-    const result = await untilSettled(clock, run.result)
+    const result = await waitUntilSettled(clock, run.result)
     expect(await acknowledgement).toEqual({ accepted: true })
     expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'Paid.' })
     expect(pay.runs).toHaveLength(1)

@@ -7,7 +7,13 @@ import {
   memoryLedger,
   type PolicyCall,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { recorded } from './stage.ts'
 
@@ -39,7 +45,7 @@ async function driven(agent: Agent, approval: ApprovalPolicy | undefined) {
       },
     }),
   })
-  const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
+  const result = await waitUntilSettled(clock, runtime.run(agent, 'Go.').result)
   return { result, asked, events: await recorded(ledger, result.runId) }
 }
 

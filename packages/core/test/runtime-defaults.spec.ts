@@ -1,7 +1,7 @@
 // What wins over what: the run over its runtime, its runtime over the agent. The table of docs/run-options.md.
 import { expect, it } from 'vitest'
 import { agentTool, createRuntime, defineAgent, memoryLedger, type RunOptions } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, type ScriptedModel } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, type ScriptedModel } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const answers = (name: string): ScriptedModel => scriptedModel([{ text: name }], name)
@@ -20,7 +20,7 @@ async function played(own: RunOptions, ofRuntime: RunOptions) {
   const { model, modelSettings, limits } = ofRuntime
   const runtime = createRuntime({ ledger, model, modelSettings, limits, host: { clock } })
   const run = runtime.run(agent, 'Go.', own)
-  const { text } = await untilSettled(clock, run.result)
+  const { text } = await waitUntilSettled(clock, run.result)
   const [started] = ofType(await recorded(ledger, run.id), 'run_started')
   return { text, started: started! }
 }
@@ -77,7 +77,7 @@ it('an agent that works as a tool has what the runtime says, and not what the ru
   const runtime = createRuntime({ ledger, model, modelSettings: { seed: 2 }, host: { clock } })
   const own = scriptedModel([{ toolCalls: [{ name: 'helper', input: { task: 'x' } }] }, { text: 'Done.' }])
   const run = runtime.run(lead, 'Go.', { model: own, modelSettings: { seed: 3 } })
-  await untilSettled(clock, run.result)
+  await waitUntilSettled(clock, run.result)
   expect(own.requests.map(({ modelSettings }) => modelSettings?.seed)).toEqual([3, 3])
   expect(model.requests.map(({ modelSettings }) => modelSettings?.seed)).toEqual([2])
 })

@@ -15,7 +15,7 @@ import {
   joinText,
   withRuntimeRules,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { joinPreparations } from '../src/agent/prepare-turn.ts'
 import { isAsync } from '../src/values/option.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
@@ -27,7 +27,7 @@ const said = (messages: readonly Message[]): readonly string[] =>
 async function played(agent: Agent<unknown>, rules: Omit<RuntimeOptions, 'ledger'>, input = 'Go.') {
   const [clock, ledger] = [manualClock(), memoryLedger()]
   const runtime = createRuntime({ ledger, host: { clock }, ...rules })
-  const result = await untilSettled(clock, runtime.run(agent, input).result)
+  const result = await waitUntilSettled(clock, runtime.run(agent, input).result)
   const events = checkedRun(await recorded(ledger, result.runId))
   return { clock, ledger, result, events }
 }

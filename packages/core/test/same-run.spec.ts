@@ -11,9 +11,9 @@ describe('a run that an idempotency key has begun before', () => {
     const kept = memoryLedger()
     const set = stage({ ledger: kept, steps: [{ text: 'One.' }, { text: 'Two.' }] })
     const session = set.runtime.session('chat')
-    await set.untilSettled((await session.run(set.agent, 'First.')).result)
+    await set.waitUntilSettled((await session.run(set.agent, 'First.')).result)
     const run = await session.run(set.agent, 'Second.')
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const read: number[] = []
     const ledger: Ledger = {
       ...kept,

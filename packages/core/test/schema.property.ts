@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { callEventTypes, findEventShapeFault } from '@tallystick/core/internal'
 import { type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
@@ -16,7 +16,7 @@ const envelopeSchema = withShape(envelopeFields)
 const callEnvelopeSchema = withShape({ toolCallId: callId })
 
 const runId = sampleRunId(1)
-const events = stamped(runId, Object.values(everyFact(runId)))
+const events = stampFacts(runId, Object.values(sampleFacts(runId)))
 const toolCallId = `call_${runId.replaceAll('-', '')}_1_1_1`
 
 function made(): readonly unknown[] {

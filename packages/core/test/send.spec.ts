@@ -28,9 +28,9 @@ describe('a command that is sent to a run', () => {
     const run = one.start()
     while (ofType(await one.eventsOf(run), 'tool_started').length === 0) await Promise.resolve()
     const sent = other.runtime.send(run.id, { type: 'steer', message, receipt: 'r1' })
-    expect(await one.untilSettled(sent)).toEqual({ accepted: true })
+    expect(await one.waitUntilSettled(sent)).toEqual({ accepted: true })
     end()
-    expect(await one.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await one.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const events = checkedRun(await one.eventsOf(run))
     expect(ofType(events, 'run_resumed')).toEqual([])
     expect(ofType(events, 'input_settled')).toMatchObject([{ receipt: 'r1', delivered: true }])
@@ -44,12 +44,12 @@ describe('a command that is sent to a run', () => {
     const other = stage({ ledger: one.ledger, steps: [{ text: 'Paid.' }], tools: [pay], clock: one.clock })
     const { toolCallId } = pendingApprovals[0]!
     const command = { type: 'approve', toolCallId, by: 'ada' } as const
-    expect(await other.untilSettled(other.runtime.send(runId, command))).toEqual({ accepted: true })
-    await other.untilSettled(other.runtime.idle())
+    expect(await other.waitUntilSettled(other.runtime.send(runId, command))).toEqual({ accepted: true })
+    await other.waitUntilSettled(other.runtime.idle())
     expect(ofType(checkedRun(await one.eventsOf(runId)), 'run_finished')).toMatchObject([
       { reason: 'answered' },
     ])
-    expect(await other.untilSettled(other.runtime.send(runId, command))).toMatchObject({
+    expect(await other.waitUntilSettled(other.runtime.send(runId, command))).toMatchObject({
       accepted: false,
       code: 'not_awaiting_approval',
     })
@@ -60,10 +60,13 @@ describe('a command that is sent to a run', () => {
     const run = one.start()
     while (ofType(await one.eventsOf(run), 'tool_started').length === 0) await Promise.resolve()
     const send = () => other.runtime.send(run.id, { type: 'queue', message, receipt: 'r1' }, { key: 'k1' })
-    expect(await one.untilSettled(send())).toEqual({ accepted: true })
-    await expect(one.untilSettled(send())).rejects.toMatchObject({ code: 'ledger_conflict', kind: 'unique' })
+    expect(await one.waitUntilSettled(send())).toEqual({ accepted: true })
+    await expect(one.waitUntilSettled(send())).rejects.toMatchObject({
+      code: 'ledger_conflict',
+      kind: 'unique',
+    })
     end()
-    await one.untilSettled(run.result)
+    await one.waitUntilSettled(run.result)
     expect(ofType(await one.eventsOf(run), 'input_received')).toHaveLength(2)
   })
 

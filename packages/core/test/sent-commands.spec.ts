@@ -124,9 +124,9 @@ describe('commands that were left to another process', () => {
   async function left() {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }]
-    const { ledger, clock, runtime, start, untilSettled } = stage({ steps, tools: [pay] })
+    const { ledger, clock, runtime, start, waitUntilSettled } = stage({ steps, tools: [pay] })
     const run = start()
-    const { pendingApprovals } = await untilSettled(run.result)
+    const { pendingApprovals } = await waitUntilSettled(run.result)
     const commands = new SentCommands(run.id, ledger, clock)
     const answers: [string, boolean][] = []
     const codes: string[] = []
@@ -140,7 +140,7 @@ describe('commands that were left to another process', () => {
         if (!answer.accepted) codes.push(answer.code)
       })
     }
-    const decide = () => untilSettled(runtime.resume(run.id).result)
+    const decide = () => waitUntilSettled(runtime.resume(run.id).result)
     return { commands, answers, codes, send, decide, toolCallId: pendingApprovals[0]!.toolCallId }
   }
 

@@ -79,7 +79,7 @@ describe('a session whose run', () => {
         reached = true
         void run.cancel('enough')
       })
-      const { reason, text } = await set.untilSettled(run.result)
+      const { reason, text } = await set.waitUntilSettled(run.result)
       const lines = readable(await nextRequest(set))
       expect([lines[0], lines.at(-1)]).toEqual(['user: Book two seats.', 'user: And now?'])
       const answers = lines.filter((line) => line.startsWith('book '))
@@ -109,7 +109,7 @@ describe('a session whose run', () => {
         const ledger = mortalLedger(store, { append, stored })
         const dying = newProcess({ ...same, ledger, tools: [booking(log)] })
         const run = begin(dying, 'Book two seats.')
-        await dying.untilSettled(Promise.allSettled([run.result]))
+        await dying.waitUntilSettled(Promise.allSettled([run.result]))
         died = ledger.dead
         if ((await store.head(run.id)) === undefined) {
           seen.add(`nothing was said; booked ${log.length}`)
@@ -120,7 +120,7 @@ describe('a session whose run', () => {
         // No run writes a second history beside the one that is not at its end.
         const beside = finished ? 'session' : await kindOfRefusal(converse(next))
         expect(beside).toBe('session')
-        expect(await next.untilSettled(next.runtime.resume(run.id).result)).toMatchObject({
+        expect(await next.waitUntilSettled(next.runtime.resume(run.id).result)).toMatchObject({
           reason: 'answered',
         })
         const lines = readable(await nextRequest(next))
@@ -156,7 +156,10 @@ describe('a session whose run', () => {
     const third = newProcess({ ...shared, steps: [{ text: 'You have two', hang: true }] })
     const run = begin(third, 'How many?')
     run.textUpdates$.subscribe(({ text }) => void (text.includes('two') && run.cancel()))
-    expect(await third.untilSettled(run.result)).toMatchObject({ reason: 'cancelled', text: 'You have two' })
+    expect(await third.waitUntilSettled(run.result)).toMatchObject({
+      reason: 'cancelled',
+      text: 'You have two',
+    })
     const fourth = newProcess({ ...shared, steps: [{ ...reply, stopReason: 'max_tokens' }] })
     expect(await converse(fourth, 'A third one.')).toMatchObject({ reason: 'output_truncated' })
     expect(readable(await nextRequest(fourth))).toEqual([

@@ -17,7 +17,7 @@ function stage(ledger: Ledger = memoryLedger()): Stage {
 
 /** Plays a run, and answers how its first event says that it began. */
 async function begin(set: Stage, options: RunOptions) {
-  const { runtime, agent, untilSettled: settle } = set
+  const { runtime, agent, waitUntilSettled: settle } = set
   const { runId } = await settle(runtime.run(agent, 'Go.', options).result)
   const events = checkedRun(await set.eventsOf(runId))
   const { parent, sessionId, sessionPlace, subject } = ofType(events, 'run_started')[0]!
@@ -98,7 +98,7 @@ describe('an edit of the past that means another history', () => {
     const second = begin(set, { sessionId: 'chat', edit: edit(other) })
     await expect(second).rejects.toThrow(`but this run follows run ${runId}`)
     const joining = set.runtime.session('chat').run(set.agent, 'Go.', { whenBusy: 'join', edit: edit(other) })
-    await expect(set.untilSettled(joining)).rejects.toThrow(`but this run follows run ${runId}`)
+    await expect(set.waitUntilSettled(joining)).rejects.toThrow(`but this run follows run ${runId}`)
   })
 
   it('is refused where it names no message, with the places that there are', async () => {

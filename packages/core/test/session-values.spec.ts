@@ -11,12 +11,12 @@ import {
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import {
-  everyFact,
+  sampleFacts,
   manualClock,
   sampleRunId,
   scriptedModel,
   seededRandom,
-  stamped,
+  stampFacts,
   testTool,
 } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -243,9 +243,9 @@ describe('the command that starts a run', () => {
 
 describe('what is said of a run that keeps its session busy', () => {
   const runId = sampleRunId(1)
-  const { run_started, input_received } = everyFact(runId)
+  const { run_started, input_received } = sampleFacts(runId)
   const { parent: _parent, ...start } = run_started
-  const begun = stamped(runId, [start, input_received]).reduce<RunState | undefined>(
+  const begun = stampFacts(runId, [start, input_received]).reduce<RunState | undefined>(
     evolve,
     undefined,
   ) as RunState

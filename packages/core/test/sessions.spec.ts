@@ -22,7 +22,7 @@ const said = (messages: readonly Message[] = []): readonly string[] =>
 const answers = (...texts: readonly string[]): readonly ScriptedStep[] => texts.map((text) => ({ text }))
 
 async function playIn(
-  { runtime, agent, untilSettled: settle }: Stage,
+  { runtime, agent, waitUntilSettled: settle }: Stage,
   input: string,
   options: Parameters<Stage['runtime']['run']>[2] = { sessionId: 'chat' },
 ) {
@@ -80,7 +80,7 @@ describe('a session', () => {
       run.textUpdates$.subscribe(({ text }) => {
         if (text.startsWith('So')) run.cancel().catch(() => {})
       })
-      await set.untilSettled(run.result)
+      await set.waitUntilSettled(run.result)
       const next = stage({
         ledger: set.ledger,
         clock: set.clock,
@@ -102,15 +102,15 @@ describe('a session', () => {
       tools: [pay],
     })
     const waiting = set.runtime.run(set.agent, 'Pay.', { sessionId: 'chat' })
-    const [pending] = (await set.untilSettled(waiting.result)).pendingApprovals
+    const [pending] = (await set.waitUntilSettled(waiting.result)).pendingApprovals
     const second = set.runtime.run(set.agent, 'Hello?', { sessionId: 'chat' })
-    await expect(set.untilSettled(second.result)).rejects.toMatchObject({
+    await expect(set.waitUntilSettled(second.result)).rejects.toMatchObject({
       ...{ name: 'LedgerConflictError', kind: 'session' },
       message: expect.stringMatching(new RegExp(`Run ${waiting.id} of session chat waits`)) as string,
     })
     expect(await set.eventsOf(second)).toEqual([])
-    await set.untilSettled(waiting.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await set.untilSettled(waiting.result)).toMatchObject({ reason: 'answered' })
+    await set.waitUntilSettled(waiting.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await set.waitUntilSettled(waiting.result)).toMatchObject({ reason: 'answered' })
     checkedRun(await set.eventsOf(waiting))
   })
 
@@ -118,7 +118,7 @@ describe('a session', () => {
     const one = stage({ steps: answers('One.') })
     const two = stage({ ledger: one.ledger, clock: one.clock, steps: answers('Two.') })
     const runs = [one, two].map(({ runtime, agent }) => runtime.run(agent, 'Go.', { sessionId: 'chat' }))
-    const results = await one.untilSettled(Promise.allSettled(runs.map((run) => run.result)))
+    const results = await one.waitUntilSettled(Promise.allSettled(runs.map((run) => run.result)))
     expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const [refused] = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
     expect(refused).toBeInstanceOf(LedgerConflictError)
@@ -142,7 +142,7 @@ describe('a session', () => {
     const overtaken = late.runtime.run(late.agent, 'Pay.', { sessionId: 'chat' })
     expect(await playIn(other, 'Pay.')).toMatchObject({ reason: 'answered' })
     goesOn()
-    await expect(late.untilSettled(overtaken.result)).rejects.toMatchObject({ kind: 'unique' })
+    await expect(late.waitUntilSettled(overtaken.result)).rejects.toMatchObject({ kind: 'unique' })
     expect(late.model.requests).toEqual([])
     expect(await other.eventsOf(overtaken)).toEqual([])
   })
@@ -159,11 +159,11 @@ describe('a session', () => {
     const two = stage({ ledger: one.ledger, clock: one.clock, steps: answers('Two.') })
     const second = two.runtime.run(two.agent, '2', { sessionId: 'chat', whenBusy: 'wait' })
     const third = one.runtime.run(one.agent, '3', { sessionId: 'other' })
-    await one.untilSettled(third.result)
+    await one.waitUntilSettled(third.result)
     expect(await two.eventsOf(second)).toEqual([])
     end?.()
-    await one.untilSettled(first.result)
-    expect(await two.untilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+    await one.waitUntilSettled(first.result)
+    expect(await two.waitUntilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
     expect(said(two.model.requests[0]?.messages)).toEqual(['user: 1', 'assistant: One.', 'user: 2'])
   })
 
@@ -171,7 +171,7 @@ describe('a session', () => {
     const set = stage({ steps: Array.from({ length: 5 }, (_, index) => ({ text: `Answer ${index + 1}.` })) })
     const options = { sessionId: 'chat', whenBusy: 'wait' } as const
     const runs = [1, 2, 3, 4, 5].map((n) => set.runtime.run(set.agent, `Question ${n}.`, options))
-    await set.untilSettled(Promise.all(runs.map((run) => run.result)))
+    await set.waitUntilSettled(Promise.all(runs.map((run) => run.result)))
     const { messages = [] } = (await set.runtime.session('chat').history()) ?? {}
     expect(said(messages)).toEqual(
       [1, 2, 3, 4, 5].flatMap((n) => [`user: Question ${n}.`, `assistant: Answer ${n}.`]),
@@ -194,8 +194,8 @@ describe('a session', () => {
         return await one.ledger.lease(runId)
       }
       const two = stage({ ledger: { ...one.ledger, lease }, clock: one.clock, steps: answers('Two.') })
-      const second = await one.untilSettled(two.runtime.session('chat').run(two.agent, '2', { whenBusy }))
-      expect(await one.untilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+      const second = await one.waitUntilSettled(two.runtime.session('chat').run(two.agent, '2', { whenBusy }))
+      expect(await one.waitUntilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
       expect(said(two.model.requests[0]?.messages)).toEqual(['user: 1', 'assistant: One.', 'user: 2'])
     },
   )
@@ -213,9 +213,9 @@ describe('a session', () => {
     const joining = other.session('chat').run(one.agent, 'And 2?', { whenBusy: 'join' })
     while (ofType(await one.eventsOf(first), 'input_received').length < 2) await Promise.resolve()
     end?.()
-    const joined = await one.untilSettled(joining)
+    const joined = await one.waitUntilSettled(joining)
     expect(joined.id).toBe(first.id)
-    expect(await one.untilSettled(joined.result)).toMatchObject({
+    expect(await one.waitUntilSettled(joined.result)).toMatchObject({
       runId: first.id,
       text: 'And two.',
       turns: 2,
@@ -269,7 +269,7 @@ describe('a branch', () => {
     const places: unknown[] = []
     for (const sessionId of ['new', 'new', 'chat', undefined]) {
       const fork = set.runtime.fork(runId, { atSeq: 2, sessionId })
-      await set.untilSettled(fork.result)
+      await set.waitUntilSettled(fork.result)
       const [started] = ofType(checkedRun(await set.eventsOf(fork)), 'run_started')
       places.push([started?.sessionId, started?.sessionPlace])
     }

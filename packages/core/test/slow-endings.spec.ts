@@ -20,9 +20,9 @@ describe('a drain', () => {
     const set = stage({ ledger: silentLedger(from), steps: [{ text: 'Done.' }] })
     const run = set.start()
     const failed = run.result.catch((error: unknown) => error)
-    expect(await set.untilSettled(set.runtime.drain(1_000))).toEqual([])
-    expect(await set.untilSettled(failed)).toMatchObject({ code: 'ledger_unavailable' })
-    await set.untilSettled(set.runtime.idle())
+    expect(await set.waitUntilSettled(set.runtime.drain(1_000))).toEqual([])
+    expect(await set.waitUntilSettled(failed)).toMatchObject({ code: 'ledger_unavailable' })
+    await set.waitUntilSettled(set.runtime.idle())
   })
 })
 
@@ -67,7 +67,7 @@ describe('writes that take too long', () => {
       // Each ends half a second after its time was over.
       if (event.type === 'tool_started') set.clock.schedule(600, () => ends.get(event.toolCallId)?.())
     })
-    const { runId } = await set.untilSettled(run.result)
+    const { runId } = await set.waitUntilSettled(run.result)
     expect(most.at).toBe(1)
     const results = ofType(checkedRun(await set.eventsOf(runId)), 'tool_result')
     expect(results.map(({ outcome }) => outcome)).toEqual(['success', 'success', 'success'])
@@ -103,8 +103,8 @@ describe('a parent whose grace time is 0', () => {
     run.events$.subscribe(({ type }) => {
       if (type === 'tool_started') void Promise.resolve().then(() => run.cancel('Enough.'))
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
-    await set.untilSettled(set.runtime.idle())
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    await set.waitUntilSettled(set.runtime.idle())
     const [started] = ofType(await set.eventsOf(run), 'tool_started')
     const child = await Array.fromAsync(set.ledger.runs())
     expect(child).toHaveLength(2)

@@ -16,7 +16,7 @@ import {
   checkLaws,
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   type ManualClock,
   type ScriptedModel,
   type ScriptedStep,
@@ -44,7 +44,7 @@ export interface Stage {
   /** Starts a run and waits until it rests. */
   readonly play: (input?: string) => Promise<RunResult>
   /** Waits under the stage's clock. */
-  readonly untilSettled: <T>(promise: Promise<T>) => Promise<T>
+  readonly waitUntilSettled: <T>(promise: Promise<T>) => Promise<T>
   /** What is on record of a run. */
   readonly eventsOf: (run: { readonly id: string } | string) => Promise<readonly RuntimeEvent[]>
 }
@@ -61,8 +61,8 @@ export function stage(options: StageOptions = {}): Stage {
   return {
     ...{ clock, ledger, model, agent, runtime, reported },
     start: (input = 'Go.') => runtime.run(agent, input),
-    play: (input = 'Go.') => untilSettled(clock, runtime.run(agent, input).result),
-    untilSettled: (promise) => untilSettled(clock, promise),
+    play: (input = 'Go.') => waitUntilSettled(clock, runtime.run(agent, input).result),
+    waitUntilSettled: (promise) => waitUntilSettled(clock, promise),
     eventsOf: (run) => recorded(ledger, typeof run === 'string' ? run : run.id),
   }
 }

@@ -13,7 +13,7 @@ describe('input while a run is at work', () => {
   it('steers at the next injection, and input_settled says where', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       model,
     } = stage({
@@ -40,7 +40,7 @@ describe('input while a run is at work', () => {
     const sent = Promise.withResolvers<unknown>()
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
     } = stage({
       steps: [{ text: 'One.', until: sent.promise }, { text: 'Two.' }],
@@ -57,7 +57,7 @@ describe('input while a run is at work', () => {
     const sent = Promise.withResolvers<unknown>()
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
     } = stage({
       steps: [{ text: 'One.', until: sent.promise }, { text: 'Two.' }, { text: 'Three.' }],
@@ -76,7 +76,7 @@ describe('input while a run is at work', () => {
     const sent = Promise.withResolvers<unknown>()
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
     } = stage({
       steps: [{ text: 'No.', stopReason: 'refused', until: sent.promise }],
@@ -96,7 +96,7 @@ describe('rules of the agent', () => {
   it('stopWhen ends the run before another model call', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
     } = stage({
       steps: [{ text: 'Looking.', toolCalls: [{ name: 'look', input: {} }] }],
@@ -110,7 +110,7 @@ describe('rules of the agent', () => {
   it('prepareTurn changes what a turn shows, and the ledger says how', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
       model,
     } = stage({
@@ -136,7 +136,7 @@ describe('rules of the agent', () => {
     const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text: 'Redacted.' }] }]
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       model,
     } = stage({
       steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
@@ -153,7 +153,7 @@ describe('rules of the agent', () => {
     const pay = testTool({ name: 'pay', effect: 'write' })
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       eventsOf,
     } = stage({
       steps: [
@@ -186,7 +186,7 @@ describe('rules of the agent', () => {
   it('an approval that is not decided in time counts as denied', async () => {
     const {
       start,
-      untilSettled: settle,
+      waitUntilSettled: settle,
       clock,
       runtime,
       eventsOf,

@@ -27,7 +27,7 @@ function asking(): Stage {
 
 describe('events$', () => {
   it('gives every subscriber all of it, once and in order, however late it comes', async () => {
-    const { start, untilSettled: settle, eventsOf } = looking()
+    const { start, waitUntilSettled: settle, eventsOf } = looking()
     const run = start()
     const early: RuntimeEvent[] = []
     run.events$.subscribe((event) => early.push(event))
@@ -59,7 +59,7 @@ describe('events$', () => {
         return head
       },
     }
-    const { start, untilSettled: settle } = looking(watched)
+    const { start, waitUntilSettled: settle } = looking(watched)
     const run = start()
     const tooEarly: number[] = []
     run.events$.subscribe(({ seq }) => {
@@ -85,7 +85,7 @@ describe('events$', () => {
         }
       },
     }
-    const { start, untilSettled: settle, eventsOf } = looking(slow)
+    const { start, waitUntilSettled: settle, eventsOf } = looking(slow)
     const run = start()
     const seen: number[] = []
     // With the run under way: one that has just been started has no past to read.
@@ -102,7 +102,7 @@ describe('events$', () => {
   })
 
   it('stays open while the run is suspended, and completes after its end', async () => {
-    const { start, untilSettled: settle } = asking()
+    const { start, waitUntilSettled: settle } = asking()
     const run = start()
     const seen: string[] = []
     run.events$.subscribe({ next: ({ type }) => seen.push(type), complete: () => seen.push('complete') })
@@ -123,7 +123,7 @@ describe('events$', () => {
       head: (runId) => (asked++, ledger.head(runId)),
       read: (runId, range) => (asked++, ledger.read(runId, range)),
     }
-    const { start, untilSettled: settle, eventsOf } = looking(counting)
+    const { start, waitUntilSettled: settle, eventsOf } = looking(counting)
     const run = start()
     const seen: RuntimeEvent[] = []
     run.events$.subscribe((event) => seen.push(event))
@@ -144,7 +144,7 @@ describe('events$', () => {
         throw new Error('no answer')
       },
     }
-    const { start, untilSettled: settle } = looking(failing)
+    const { start, waitUntilSettled: settle } = looking(failing)
     const run = start()
     await settle(run.result.catch(() => {}))
     const seen: number[] = []
@@ -154,7 +154,7 @@ describe('events$', () => {
   })
 
   it('can be left: a subscriber that unsubscribes gets nothing more', async () => {
-    const { start, untilSettled: settle } = looking()
+    const { start, waitUntilSettled: settle } = looking()
     const run = start()
     const seen: number[] = []
     const subscription = run.events$.subscribe(({ seq }) => {
@@ -168,7 +168,7 @@ describe('events$', () => {
 
 describe('a subscriber that throws', () => {
   it('hurts no other: it is dropped, its error is reported, the run and the others continue', async () => {
-    const { start, untilSettled: settle, reported, eventsOf } = looking()
+    const { start, waitUntilSettled: settle, reported, eventsOf } = looking()
     const run = start()
     const others: number[] = []
     let received = 0
@@ -184,7 +184,7 @@ describe('a subscriber that throws', () => {
   })
 
   it('hurts no other after an operator either', async () => {
-    const { start, untilSettled: settle, reported } = looking()
+    const { start, waitUntilSettled: settle, reported } = looking()
     const run = start()
     const throwing = (): never => {
       throw new Error('piped')
@@ -200,7 +200,7 @@ describe('a subscriber that throws', () => {
   })
 
   it('is dropped also where it throws while it subscribes', async () => {
-    const { start, untilSettled: settle, reported } = looking()
+    const { start, waitUntilSettled: settle, reported } = looking()
     const run = start()
     let received = 0
     run.events$.pipe(startWith('begin')).subscribe(() => {
@@ -212,7 +212,7 @@ describe('a subscriber that throws', () => {
   })
 
   it('hurts no other when it throws at the end', async () => {
-    const { start, untilSettled: settle, reported } = looking()
+    const { start, waitUntilSettled: settle, reported } = looking()
     const run = start()
     run.events$.subscribe({
       complete: () => {
@@ -231,7 +231,7 @@ describe('a subscriber that throws', () => {
         throw new Error('no disk')
       },
     }
-    const { start, untilSettled: settle, reported } = looking(broken)
+    const { start, waitUntilSettled: settle, reported } = looking(broken)
     const run = start()
     const received: unknown[] = []
     await settle(run.result)
@@ -245,7 +245,7 @@ describe('a subscriber that throws', () => {
 
 describe('text$ and state$', () => {
   it('are the same streams whenever they are asked for, of the whole run and after an event', async () => {
-    const { start, untilSettled: settle } = looking()
+    const { start, waitUntilSettled: settle } = looking()
     const run = start()
     const rest = run.after(2)
     for (const views of [run, rest]) {
@@ -259,7 +259,7 @@ describe('text$ and state$', () => {
   })
 
   it('give the model’s text message by message, and the state after each event', async () => {
-    const { start, untilSettled: settle, eventsOf } = looking()
+    const { start, waitUntilSettled: settle, eventsOf } = looking()
     const run = start()
     const texts: string[] = []
     run.text$.subscribe((text) => texts.push(text))
@@ -280,8 +280,8 @@ describe('text$ and state$', () => {
     const second = looking()
     const runs = [first.start(), second.start()]
     const texts = firstValueFrom(merge(...runs.map(({ text$ }) => text$)).pipe(toArray()))
-    await first.untilSettled(runs[0]!.result)
-    await second.untilSettled(runs[1]!.result)
+    await first.waitUntilSettled(runs[0]!.result)
+    await second.waitUntilSettled(runs[1]!.result)
     expect((await texts).join('')).toHaveLength('Looking.It is blue.'.length * 2)
   })
 })
@@ -294,7 +294,7 @@ describe('for await over a run', () => {
   }
 
   it('gives all events and ends after the last', async () => {
-    const { start, untilSettled: settle, eventsOf } = looking()
+    const { start, waitUntilSettled: settle, eventsOf } = looking()
     const run = start()
     const live = await settle(collect(run))
     expect(live).toEqual(await eventsOf(run))
@@ -302,7 +302,7 @@ describe('for await over a run', () => {
   })
 
   it('ends where the run is suspended, and a new one goes further', async () => {
-    const { start, untilSettled: settle } = asking()
+    const { start, waitUntilSettled: settle } = asking()
     const run = start()
     const first = await settle(collect(run))
     expect(typesOf(first).at(-1)).toBe('approval_requested')
@@ -316,7 +316,7 @@ describe('for await over a run', () => {
   })
 
   it('can be left at any event', async () => {
-    const { start, untilSettled: settle } = looking()
+    const { start, waitUntilSettled: settle } = looking()
     const run = start()
     const seen: number[] = []
     const look = async (): Promise<void> => {
@@ -341,7 +341,7 @@ describe('for await over a run', () => {
         return await ledger.append(...append)
       },
     }
-    const { start, untilSettled: settle, eventsOf } = looking(dying)
+    const { start, waitUntilSettled: settle, eventsOf } = looking(dying)
     const run = start()
     const seen: number[] = []
     const look = async (): Promise<void> => {

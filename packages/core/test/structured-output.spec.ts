@@ -1,7 +1,13 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import * as z from 'zod'
 import { createRuntime, defineAgent, memoryLedger, type AgentOptions, type Ledger } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const weather = z.object({
@@ -23,7 +29,7 @@ async function play<Output>(
   const agent = defineAgent<Output>({ name: 'reporter', instructions: 'Report.', model, ...options })
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
   const run = runtime.run(agent, 'How warm is it in Seoul?')
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   return { result, model, runtime, clock, events: checkedRun(await recorded(ledger, run.id)) }
 }
 
@@ -135,7 +141,7 @@ describe('structured output', () => {
       { output: weather },
       ledger,
     )
-    const resumed = await untilSettled(clock, runtime.resume(result.runId).result)
+    const resumed = await waitUntilSettled(clock, runtime.resume(result.runId).result)
     expect(resumed.output).toEqual({ city: 'Seoul', degrees: 21 })
   })
 

@@ -16,7 +16,7 @@ import {
   manualClock,
   mortalLedger,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   type ScriptedStep,
 } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'
@@ -149,7 +149,7 @@ describe('compaction by a model', () => {
       resumed.result.catch(() => {})
       await reached(resumed, (event) => event.type === 'run_resumed' && event.epoch === epoch)
     }
-    expect(await untilSettled(clock, process().resume(run.id, { takeOver: true }).result)).toMatchObject({
+    expect(await waitUntilSettled(clock, process().resume(run.id, { takeOver: true }).result)).toMatchObject({
       text: 'Done.',
     })
     expect(summarizer.requests).toHaveLength(6)
@@ -178,7 +178,7 @@ describe('compaction by a model', () => {
       await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'compaction_started')))
       await run.steer('More.')
       const last = fate === 'is interrupted' ? process().resume(run.id, { takeOver: true }) : run
-      expect(await untilSettled(clock, last.result)).toMatchObject({ reason: 'answered' })
+      expect(await waitUntilSettled(clock, last.result)).toMatchObject({ reason: 'answered' })
       const events = checkedRun(await recorded(store, run.id))
       const veiled = ofType(events, 'guardrail_tripped').filter(({ on }) => on === 'input')
       expect(veiled.map(({ action }) => action)).toEqual(['replace', 'replace'])

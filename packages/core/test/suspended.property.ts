@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { bindRules, type Rules } from '@tallystick/core/internal'
 import { evolve, isSuspended, nextAction, requiredEffects } from '@tallystick/core/machine'
-import { copyPrefix, createIdleAgent, manualClock, untilSettled } from '@tallystick/testkit'
+import { copyPrefix, createIdleAgent, manualClock, waitUntilSettled } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program, type Program } from './program.ts'
 
@@ -73,7 +73,7 @@ describe('whether a run is suspended', () => {
           listed.push(`${runId} ${status} ${seq}`)
         expect(listed).toEqual([`${state.runId} suspended ${state.seq}`])
         if (!childless) return
-        const result = await untilSettled(clock, runtime.resume(state.runId).result)
+        const result = await waitUntilSettled(clock, runtime.resume(state.runId).result)
         expect(result).toMatchObject({ status: 'suspended', seq: state.seq })
         expect((await ledger.head(state.runId))?.seq).toBe(state.seq)
       }),

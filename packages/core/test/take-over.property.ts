@@ -89,12 +89,12 @@ async function play(
   const first = sets[0]!.start()
   watch(first)
   for (let seen = 0; seen < results.length; seen++) {
-    await sets[0]!.untilSettled(Promise.allSettled(results.slice(0, seen + 1)))
+    await sets[0]!.waitUntilSettled(Promise.allSettled(results.slice(0, seen + 1)))
   }
   // The last process finds the run done, or brings it to its end.
   const last = sets[1]!.runtime.resume(first.id)
-  expect(await sets[1]!.untilSettled(last.result)).toMatchObject({ status: 'done', reason: 'answered' })
-  const ends = await sets[0]!.untilSettled(Promise.allSettled(results))
+  expect(await sets[1]!.waitUntilSettled(last.result)).toMatchObject({ status: 'done', reason: 'answered' })
+  const ends = await sets[0]!.waitUntilSettled(Promise.allSettled(results))
   return { events: await recorded(ledger, first.id), effects, ends }
 }
 

@@ -41,7 +41,12 @@ function twoProcesses(options: {
 
 describe('resume', () => {
   it('stops at an event that a newer release wrote, takes nothing over, and loses nothing', async () => {
-    const { start, untilSettled: settle, ledger, eventsOf } = stage({ steps: [payStep], tools: [payTool()] })
+    const {
+      start,
+      waitUntilSettled: settle,
+      ledger,
+      eventsOf,
+    } = stage({ steps: [payStep], tools: [payTool()] })
     const run = start()
     await settle(run.result)
     const events = await eventsOf(run)
@@ -58,7 +63,7 @@ describe('resume', () => {
   })
 
   it('only reads a run that is done, and raises no epoch', async () => {
-    const { play, runtime, ledger, untilSettled: settle, eventsOf } = stage()
+    const { play, runtime, ledger, waitUntilSettled: settle, eventsOf } = stage()
     const { runId } = await play()
     const before = [await ledger.head(runId), await eventsOf(runId)]
     const run = runtime.resume(runId)
@@ -70,7 +75,7 @@ describe('resume', () => {
   })
 
   it('rejects for a run that is in no ledger, and for a text that names none', async () => {
-    const { runtime, untilSettled: settle } = stage()
+    const { runtime, waitUntilSettled: settle } = stage()
     const missing = runtime.resume(sampleRunId(7))
     await expect(settle(missing.result)).rejects.toThrow(RunNotFoundError)
     await expect(settle(missing.result)).rejects.toThrow(sampleRunId(7))
@@ -83,18 +88,18 @@ describe('resume', () => {
       tools: () => [payTool()],
     })
     const run = a.start()
-    const rest = await a.untilSettled(run.result)
+    const rest = await a.waitUntilSettled(run.result)
     const stranger = createRuntime({ ledger, host: { clock: a.clock } })
-    const refused = a.untilSettled(stranger.resume(run.id).result)
+    const refused = a.waitUntilSettled(stranger.resume(run.id).result)
     await expect(refused).rejects.toThrow(ConfigurationError)
     await expect(refused).rejects.toThrow('belongs to the agent agent, which this runtime does not know')
     expect((await ledger.head(run.id))?.epoch).toBe(1)
-    await a.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await a.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.' })
+    await a.waitUntilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await a.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.' })
   })
 
   it('joins the driver that is at it already', async () => {
-    const { start, runtime, untilSettled: settle, ledger, model } = stage({ steps: [{ text: 'Done.' }] })
+    const { start, runtime, waitUntilSettled: settle, ledger, model } = stage({ steps: [{ text: 'Done.' }] })
     const run = start()
     const joined = runtime.resume(run.id)
     expect(await settle(joined.result)).toEqual(await settle(run.result))
@@ -116,13 +121,13 @@ describe('two processes that drive one run', () => {
     const second = b.runtime.resume(first.id, { takeOver: true })
     await untilStarted(b.agent.tools[0] as TestTool)
     // The first finds out when it next has something to say.
-    const failed = a.untilSettled(first.cancel())
+    const failed = a.waitUntilSettled(first.cancel())
     await expect(failed).rejects.toThrow(LedgerConflictError)
-    await expect(a.untilSettled(first.result)).rejects.toThrow(LedgerConflictError)
+    await expect(a.waitUntilSettled(first.result)).rejects.toThrow(LedgerConflictError)
     expect(a.model.requests).toHaveLength(1)
     expect(lookA.runs).toHaveLength(1)
     // What the first was asked is in the inbox: the second decides about it.
-    expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await b.waitUntilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
     const events = await recorded(ledger, first.id)
     expect(checkLaws(events)).toEqual([])
     expect(ofType(events, 'tool_started').map(({ attempt, epoch }) => [attempt, epoch])).toEqual([
@@ -147,8 +152,8 @@ describe('two processes that drive one run', () => {
     // No clock is moved: neither an append nor a renewal of the lease tells the first.
     await stopped.promise
     await expect(first.result).rejects.toThrow('has taken run')
-    await b.untilSettled(second.cancel())
-    expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
+    await b.waitUntilSettled(second.cancel())
+    expect(await b.waitUntilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
   })
 
   it('given a ledger without hints, when another process has taken over a run and a command for it, then its tool is stopped at once', async () => {
@@ -179,8 +184,8 @@ describe('two processes that drive one run', () => {
     await stopped.promise
     await expect(first.result).rejects.toThrow(LedgerConflictError)
     const second = b.runtime.resume(first.id)
-    await b.untilSettled(second.cancel())
-    expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
+    await b.waitUntilSettled(second.cancel())
+    expect(await b.waitUntilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
   })
 
   it('that take it over in the same moment part with a conflict, which says that nothing is damaged', async () => {
@@ -189,7 +194,7 @@ describe('two processes that drive one run', () => {
     const first = stage({ steps, tools: [look] })
     const run = first.start()
     await untilStarted(look)
-    await first.untilSettled(first.runtime.drain(0))
+    await first.waitUntilSettled(first.runtime.drain(0))
     const second = stage({
       steps: [{ text: 'Seen.' }],
       ledger: first.ledger,
@@ -201,12 +206,12 @@ describe('two processes that drive one run', () => {
       async acquire(runId) {
         const head = await first.ledger.acquire(runId)
         // Another process acquires the run and writes it before this one has read it.
-        await second.untilSettled(second.runtime.resume(run.id).cancel('enough'))
+        await second.waitUntilSettled(second.runtime.resume(run.id).cancel('enough'))
         return head
       },
     }
     const third = stage({ ledger: overtaken, clock: first.clock, tools: [look] })
-    const failure = await third.untilSettled(
+    const failure = await third.waitUntilSettled(
       third.runtime.resume(run.id).result.catch((error: unknown) => error),
     )
     expect(failure).toBeInstanceOf(LedgerConflictError)
@@ -222,14 +227,14 @@ describe('two processes that drive one run', () => {
       tools: () => [payTool()],
     })
     const first = a.start()
-    await a.untilSettled(first.result)
+    await a.waitUntilSettled(first.result)
     const second = b.runtime.resume(first.id)
-    await b.untilSettled(second.result)
+    await b.waitUntilSettled(second.result)
     const third = a.runtime.resume(first.id)
-    const rest = await a.untilSettled(third.result)
+    const rest = await a.waitUntilSettled(third.result)
     expect((await ledger.head(first.id))?.epoch).toBe(3)
-    await a.untilSettled(third.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await a.untilSettled(third.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    await a.waitUntilSettled(third.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await a.waitUntilSettled(third.result)).toMatchObject({ status: 'done', reason: 'answered' })
   })
 
   it('a handle whose writer was relieved answers with that, and does not take the run back', async () => {
@@ -242,9 +247,9 @@ describe('two processes that drive one run', () => {
     await untilStarted(a.agent.tools[0] as TestTool)
     b.runtime.resume(first.id, { takeOver: true })
     await untilStarted(b.agent.tools[0] as TestTool)
-    await expect(a.untilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
+    await expect(a.waitUntilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
     const head = await ledger.head(first.id)
-    await expect(a.untilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
+    await expect(a.waitUntilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
     expect((await ledger.head(first.id))?.epoch).toBe(head?.epoch)
   })
 
@@ -259,11 +264,11 @@ describe('two processes that drive one run', () => {
     run.events$.subscribe(({ seq }) => seen.push(seq))
     const approveNext = async (process: Stage): Promise<void> => {
       const handle = process.runtime.resume(run.id)
-      const { pendingApprovals } = await process.untilSettled(handle.result)
-      await process.untilSettled(handle.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-      await process.untilSettled(handle.result)
+      const { pendingApprovals } = await process.waitUntilSettled(handle.result)
+      await process.waitUntilSettled(handle.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+      await process.waitUntilSettled(handle.result)
     }
-    await a.untilSettled(run.result)
+    await a.waitUntilSettled(run.result)
     await approveNext(b)
     await approveNext(a)
     const events = await recorded(ledger, run.id)
@@ -289,15 +294,15 @@ describe('two processes that drive one run', () => {
       ...{ steps: [payStep, payStep, { text: 'Paid.' }], tools: () => [payTool()], view },
     })
     const run = a.start()
-    const { pendingApprovals } = await a.untilSettled(run.result)
+    const { pendingApprovals } = await a.waitUntilSettled(run.result)
     meddle = async () => {
       meddle = undefined
-      await b.untilSettled(b.runtime.resume(run.id).result)
+      await b.waitUntilSettled(b.runtime.resume(run.id).result)
     }
-    const acknowledgement = a.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    const acknowledgement = a.waitUntilSettled(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
     await expect(acknowledgement).rejects.toThrow(LedgerConflictError)
     await expect(acknowledgement).rejects.toThrow('was taken out of its inbox by another process')
-    expect(await a.untilSettled(run.result)).toMatchObject({
+    expect(await a.waitUntilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ name: 'pay' }],
     })
@@ -318,7 +323,7 @@ describe('a run that starts under the name of another', () => {
     const second = started()
     const twin = second.start('Something else.')
     expect(twin.id).toBe(first.id)
-    await expect(second.untilSettled(twin.result)).rejects.toThrow(LedgerConflictError)
+    await expect(second.waitUntilSettled(twin.result)).rejects.toThrow(LedgerConflictError)
   })
 })
 

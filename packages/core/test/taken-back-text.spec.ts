@@ -26,7 +26,7 @@ const text = (part: number, words: string, replaces?: true): ModelSignal => ({
 async function played(signals: readonly ModelSignal[], parts: readonly ReplyPart[]) {
   const set = stage({ model: reporting(signals, parts) })
   const run = set.start()
-  const result = await set.untilSettled(run.result)
+  const result = await set.waitUntilSettled(run.result)
   const events = await set.eventsOf(run)
   const updates = await firstValueFrom(run.textUpdates$.pipe(toArray()))
   return { result, events, updates: updates.map((update) => [update.type, update.text]) }

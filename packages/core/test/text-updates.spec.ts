@@ -9,7 +9,13 @@ import {
   type RunStreams,
   joinText,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { ofType, stage, type StageOptions } from './stage.ts'
 
 /** What a reader of a stream of pieces has on the screen at the end, and everything that was on it. */
@@ -30,7 +36,7 @@ async function read(
 async function played(options: StageOptions): ReturnType<typeof read> {
   const set = stage(options)
   const run = set.start()
-  await set.untilSettled(run.result)
+  await set.waitUntilSettled(run.result)
   return await read(run)
 }
 
@@ -100,7 +106,7 @@ describe('the text of an answer', () => {
     })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'How much?')
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     const { texts, screen } = await read(run)
     expect([texts, screen]).toEqual([['{"euros":99}'], '{"euros":99}'])
   })
@@ -113,13 +119,13 @@ describe('a run read after an event', () => {
   it('repeats nothing after an approval: events, texts and iteration continue where they were', async () => {
     const set = stage({ steps, tools: [pay] })
     const run = set.start()
-    const rest = await set.untilSettled(run.result)
+    const rest = await set.waitUntilSettled(run.result)
     const approved = run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
     const seqs: number[] = []
     const iterate = async (): Promise<void> => {
       for await (const { seq } of run.after(rest.seq)) seqs.push(seq)
     }
-    await set.untilSettled(iterate())
+    await set.waitUntilSettled(iterate())
     await approved
     const all = await set.eventsOf(run)
     expect(seqs).toEqual(all.slice(rest.seq).map(({ seq }) => seq))
@@ -141,17 +147,17 @@ describe('a run read after an event', () => {
     const iterate = async (): Promise<void> => {
       for await (const { seq } of run.after(rest.seq)) resting.push(seq)
     }
-    await other.untilSettled(iterate())
+    await other.waitUntilSettled(iterate())
     expect(resting).toEqual([])
-    await other.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    await other.untilSettled(run.result)
+    await other.waitUntilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    await other.waitUntilSettled(run.result)
     expect(await read(run.after(rest.seq))).toMatchObject({ texts: ['Paid.'] })
   })
 
   it('has of each view what follows from a later event, whichever event it is', async () => {
     const set = stage({ steps: [steps[0]!, cut, { text: 'Paid.' }], tools: [testTool({ name: 'pay' })] })
     const run = set.start()
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const events = await set.eventsOf(run)
     const updates = await firstValueFrom(run.textUpdates$.pipe(toArray()))
     expect(updates.filter(({ type }) => type === 'withdrawn')).toMatchObject([{ text: 'The balance is 12' }])
@@ -173,7 +179,7 @@ describe('a run read after an event', () => {
   it('ends at once after its end, and says so where it has no such event', async () => {
     const set = stage()
     const run = set.start()
-    const { seq } = await set.untilSettled(run.result)
+    const { seq } = await set.waitUntilSettled(run.result)
     expect(await firstValueFrom(run.after(seq).events$.pipe(toArray()))).toEqual([])
     expect(await firstValueFrom(run.after(seq).text$.pipe(toArray()))).toEqual([])
     await expect(firstValueFrom(run.after(seq + 1).events$)).rejects.toThrow(`has no event ${seq + 1}`)

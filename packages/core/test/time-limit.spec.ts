@@ -122,7 +122,7 @@ describe('a limit that is raised while the finalizing call is unfinished', () =>
     run.events$.subscribe(({ type }) => {
       if (type === 'model_stream_failed') raised = run.raiseLimit('maxTurns', 9, { by: 'ada' })
     })
-    const result = await set.untilSettled(run.result)
+    const result = await set.waitUntilSettled(run.result)
     expect(await raised).toEqual({ accepted: true })
     expect(result).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(set.model.requests.map(({ toolChoice }) => toolChoice.type)).toEqual([
@@ -145,7 +145,7 @@ describe('a limit that is raised while the finalizing call is unfinished', () =>
         void run.raiseLimit('maxTurns', 9, { by: 'ada' }).then(finish)
       }
     })
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'That is it.' })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'That is it.' })
     checkedRun(await set.eventsOf(run))
   })
 })

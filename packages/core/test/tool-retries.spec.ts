@@ -112,7 +112,7 @@ describe('a tool call that fails', () => {
     }
     expect(delays.length).toBe(before)
     end.resolve('slowly')
-    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', toolCalls: 2 })
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ reason: 'answered', toolCalls: 2 })
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
   })
@@ -161,7 +161,7 @@ describe('a tool call that fails', () => {
     run.events$.subscribe(({ type }) => {
       if (type === 'tool_attempt_failed') void run.cancel('enough')
     })
-    expect((await set.untilSettled(run.result)).reason).toBe('cancelled')
+    expect((await set.waitUntilSettled(run.result)).reason).toBe('cancelled')
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'tool_started')).toHaveLength(1)
     const text = 'It was not tried again: the run was cancelled.'
@@ -215,7 +215,9 @@ describe('a tool call that fails', () => {
       run.events$.subscribe(({ type }) => type === 'tool_attempt_failed' && resolve())
     })
     const second = playing({ run: failsTimes(1) }, { ledger, clock, steps: [{ text: 'Done.' }] })
-    const result = await second.set.untilSettled(second.set.runtime.resume(run.id, { takeOver: true }).result)
+    const result = await second.set.waitUntilSettled(
+      second.set.runtime.resume(run.id, { takeOver: true }).result,
+    )
     expect(result.reason).toBe('answered')
     const events = checkedRun(await second.set.eventsOf(run))
     expect(ofType(events, 'run_resumed')).toMatchObject([{ inDoubt: [] }])
@@ -237,7 +239,7 @@ describe('a tool call that fails', () => {
     run.events$.subscribe(({ type }) => {
       if (isCancelled && type === 'tool_attempt_failed') void run.cancel('enough')
     })
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.result)
     const [failed] = ofType(await set.eventsOf(run), 'tool_attempt_failed')
     return { set, runId: run.id, atSeq: failed!.seq }
   }
@@ -245,10 +247,12 @@ describe('a tool call that fails', () => {
   it('asks a person in a fork before a write is tried again, and a cancel ends it there', async () => {
     const { set, runId, atSeq } = await failedWrite(true)
     const fork = set.runtime.fork(runId, { atSeq })
-    const waiting = await set.untilSettled(fork.result)
+    const waiting = await set.waitUntilSettled(fork.result)
     expect(waiting).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'look', attempt: 2 }] })
-    expect(await set.untilSettled(fork.cancel('enough'))).toEqual({ accepted: true })
-    expect(await set.untilSettled(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.waitUntilSettled(fork.cancel('enough'))).toEqual({ accepted: true })
+    expect(await set.waitUntilSettled(set.runtime.resume(fork.id).result)).toMatchObject({
+      reason: 'cancelled',
+    })
     const events = checkedRun(await set.eventsOf(fork))
     expect(ofType(events, 'tool_result')).toMatchObject([{ outcome: 'interrupted' }])
   })
@@ -256,9 +260,11 @@ describe('a tool call that fails', () => {
   it('waits in a fork for the time of its next attempt where a person approves that before', async () => {
     const { set, runId, atSeq } = await failedWrite(true)
     const fork = set.runtime.fork(runId, { atSeq })
-    const asked = await set.untilSettled(fork.result)
+    const asked = await set.waitUntilSettled(fork.result)
     await fork.approve(asked.pendingApprovals[0]!.toolCallId, { by: 'ada' })
-    expect(await set.untilSettled(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'answered' })
+    expect(await set.waitUntilSettled(set.runtime.resume(fork.id).result)).toMatchObject({
+      reason: 'answered',
+    })
     const events = checkedRun(await set.eventsOf(fork))
     const [failed] = ofType(events, 'tool_attempt_failed')
     expect(ofType(events, 'approval_decided')[0]!.at).toBeLessThan(failed!.retryAt)
@@ -270,7 +276,7 @@ describe('a tool call that fails', () => {
     const options = { ledger: set.ledger, steps: [{ text: 'Done.' }], random: () => 0.5 }
     const { set: slow, tool } = playing({ ...payment, run: failsTimes(1) }, options)
     const fork = slow.runtime.fork(runId, { atSeq })
-    expect(await slow.untilSettled(fork.result)).toMatchObject({ reason: 'answered' })
+    expect(await slow.waitUntilSettled(fork.result)).toMatchObject({ reason: 'answered' })
     const events = checkedRun(await slow.eventsOf(fork))
     expect(ofType(events, 'tool_started')).toMatchObject([{ attempt: 1 }, { attempt: 2 }])
     expect(ofType(events, 'tool_result')).toMatchObject([

@@ -163,8 +163,8 @@ describe('a source of tools', () => {
     })
     const run = later.runtime.resume(rest.runId)
     const [{ toolCallId } = { toolCallId: '' }] = rest.pendingApprovals
-    await later.untilSettled(run.approve(toolCallId as never, { by: 'ada' }))
-    expect(await later.untilSettled(run.result)).toMatchObject({ text: 'Paid.' })
+    await later.waitUntilSettled(run.approve(toolCallId as never, { by: 'ada' }))
+    expect(await later.waitUntilSettled(run.result)).toMatchObject({ text: 'Paid.' })
     const events = checkedRun(await later.eventsOf(rest.runId))
     const sourced = ofType(events, 'model_call_started').map(({ change }) =>
       change?.sourced?.map(({ name }) => name),
@@ -184,8 +184,8 @@ describe('a source of tools', () => {
     source.tools = [{ ...other, check: asking.check }]
     const run = set.runtime.resume(rest.runId)
     const [{ toolCallId } = { toolCallId: '' }] = rest.pendingApprovals
-    await set.untilSettled(run.approve(toolCallId as never, { by: 'ada' }))
-    await set.untilSettled(run.result)
+    await set.waitUntilSettled(run.approve(toolCallId as never, { by: 'ada' }))
+    await set.waitUntilSettled(run.result)
     const events = checkedRun(await set.eventsOf(rest.runId))
     expect(resultsIn(events)).toEqual([
       expect.stringMatching(/^failed: The tool pay is not there any more as it was/),

@@ -24,7 +24,7 @@ import {
   type Fact,
   type FactOf,
 } from '@tallystick/core/vocabulary'
-import { everyFact, scriptedModel, stamped, testTool } from '@tallystick/testkit'
+import { sampleFacts, scriptedModel, stampFacts, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 /** Every state of a run that reads, asks a person, fails, tries again, pauses and answers. */
@@ -37,7 +37,7 @@ async function statesOfARun(): Promise<readonly RunState[]> {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const {
     start,
-    untilSettled: settle,
+    waitUntilSettled: settle,
     eventsOf,
   } = stage({
     steps: [
@@ -66,9 +66,9 @@ async function statesOfARun(): Promise<readonly RunState[]> {
 
 /** The state with input that waits for its place. */
 function steered(state: RunState): RunState {
-  const sample = everyFact(state.runId).input_received
+  const sample = sampleFacts(state.runId).input_received
   const fact = { ...sample, turn: state.turn, delivery: 'steer' as const, receipt: 'receipt-1' }
-  const [event] = stamped(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch })
+  const [event] = stampFacts(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch })
   return evolve(state, event!)
 }
 
@@ -145,10 +145,10 @@ function attemptOf(state: RunState): number {
 
 /** Events of a type that are made to fit a state: what a faultless writer could append there, if anything. */
 function fitting(state: RunState, type: EventType): readonly RuntimeEvent[] {
-  const sample = everyFact(state.runId)[type]
+  const sample = sampleFacts(state.runId)[type]
   const plain = { ...sample, turn: state.turn, ...('attempt' in sample && { attempt: attemptOf(state) }) }
   const facts = fits[type]?.(state, sample as never) ?? [plain]
-  return facts.flatMap((fact) => stamped(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch }))
+  return facts.flatMap((fact) => stampFacts(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch }))
 }
 
 /** The phase that an event leads to, or the error that it is refused with. */
@@ -188,7 +188,7 @@ describe('the transition table', () => {
   it.each(illegal)('$phase: $type is refused, and what would be legal is named', ({ phase, type }) => {
     for (const state of inPhase(phase)) {
       const events = fitting(state, type)
-      const bare = { ...stamped(state.runId, [everyFact(state.runId)[type]])[0]!, seq: state.seq + 1 }
+      const bare = { ...stampFacts(state.runId, [sampleFacts(state.runId)[type]])[0]!, seq: state.seq + 1 }
       for (const event of [bare, ...events]) {
         const refusal = phaseAfter(state, event) as IllegalTransitionError
         expect(refusal).toMatchObject({ code: 'illegal_transition', phase, event: type })
@@ -203,9 +203,9 @@ describe('the transition table', () => {
 
   it('begins with run_started and nothing else', () => {
     const { runId } = states[0]!
-    const facts = everyFact(runId)
+    const facts = sampleFacts(runId)
     const others = eventTypes.filter((type) => type !== 'run_started')
-    const first = (type: EventType): RuntimeEvent => stamped(runId, [facts[type]])[0]!
+    const first = (type: EventType): RuntimeEvent => stampFacts(runId, [facts[type]])[0]!
     expect(evolve(undefined, first('run_started')).phase).toBe('idle')
     expect(() => evolve(undefined, { ...first('run_started'), seq: 2 })).toThrow('at seq 2')
     for (const type of others) {

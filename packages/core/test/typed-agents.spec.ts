@@ -13,7 +13,13 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { historyText } from '@tallystick/core/internal'
-import { manualClock, scriptedModel, testTool, untilSettled, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  testTool,
+  waitUntilSettled,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const order = z.object({ number: z.string().regex(/^A-/), euros: z.coerce.number().default(5) })
@@ -42,7 +48,7 @@ async function played(tool: Tool, inputs: readonly object[], ledger = memoryLedg
   const clock = manualClock()
   const runtime = createRuntime({ ledger, host: { clock } })
   const run = runtime.run(desk, 'Go.')
-  const result = await untilSettled(clock, run.result)
+  const result = await waitUntilSettled(clock, run.result)
   const results = ofType(await recorded(ledger, run.id), 'tool_result')
   return { result, results, model, ledger, clock, runtime, desk }
 }
@@ -147,10 +153,10 @@ describe('an agent as a tool', () => {
     const [started] = ofType(await recorded(ledger, result.runId), 'tool_started')
     // A process that knows the child alone ends it; its parent reads the answer when it continues.
     const ofChild = createRuntime({ ledger, host: { clock }, agents: [second] }).resume(started!.child!)
-    await untilSettled(clock, ofChild.approve(approval!, { by: 'ada' }))
-    await untilSettled(clock, ofChild.result)
+    await waitUntilSettled(clock, ofChild.approve(approval!, { by: 'ada' }))
+    await waitUntilSettled(clock, ofChild.result)
     const ofParent = createRuntime({ ledger, host: { clock }, agents: [desk] }).resume(result.runId)
-    expect(await untilSettled(clock, ofParent.result)).toMatchObject({ text: 'Done.' })
+    expect(await waitUntilSettled(clock, ofParent.result)).toMatchObject({ text: 'Done.' })
     const [ended] = ofType(await recorded(ledger, result.runId), 'tool_result')
     expect(ended?.content).toEqual([{ type: 'text', text: '5 euros paid' }])
   })
@@ -188,7 +194,7 @@ describe('a handoff with input', () => {
     })
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const run = createRuntime({ ledger, host: { clock } }).run(desk, 'Pay A-7.')
-    return { billingModel, model, result: untilSettled(clock, run.result) }
+    return { billingModel, model, result: waitUntilSettled(clock, run.result) }
   }
 
   it('given a schema, then a call that does not fit hands nothing over, and the filter gets the input of the one that fits', async () => {
@@ -237,7 +243,7 @@ describe('a handoff with input', () => {
     })
     const clock = manualClock()
     const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(desk, 'Pay A-7.')
-    expect(await untilSettled(clock, run.result)).toMatchObject({ agent: 'billing' })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ agent: 'billing' })
     expect(seen).toEqual([{ number: 'A-7' }])
   })
 

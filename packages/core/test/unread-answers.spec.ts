@@ -27,7 +27,7 @@ async function waitingRun() {
   const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
   const set = stage({ steps, tools: [pay], ledger })
   const run = set.start()
-  const { pendingApprovals } = await set.untilSettled(run.result)
+  const { pendingApprovals } = await set.waitUntilSettled(run.result)
   return {
     ...{ set, run, call: pendingApprovals[0]!.toolCallId },
     breakAt: (verb: 'append' | 'put') => (broken = verb),
@@ -93,8 +93,8 @@ const refusedStarts: readonly (readonly [string, (set: Stage) => Promise<unknown
 ]
 
 /** Lets everything end that may reject, and Node look for rejections without a handler. */
-async function settled({ runtime, untilSettled }: Stage): Promise<void> {
-  await untilSettled(runtime.idle())
+async function settled({ runtime, waitUntilSettled }: Stage): Promise<void> {
+  await waitUntilSettled(runtime.idle())
   for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
 }
 
@@ -142,7 +142,7 @@ describe('given a caller who does not wait for the answer', () => {
   it.each(refusedStarts)('when %s, then the host hears of it and the process lives', async (_, ask) => {
     const errors = unhandled()
     const set = stage({ steps: [{ text: 'One.' }] })
-    await set.untilSettled(set.runtime.run(set.agent, 'Mine.', mine).result)
+    await set.waitUntilSettled(set.runtime.run(set.agent, 'Mine.', mine).result)
     void ask(set)
     await settled(set)
     expect(errors).toEqual([])
@@ -164,7 +164,7 @@ describe('given a caller who waits for the answer', () => {
   it.each(commands)('when %s fails with the driver, then the caller alone hears of it', async (_, ask) => {
     const { set, run, call, breakAt } = await waitingRun()
     breakAt('append')
-    await expect(set.untilSettled(ask(run, call, set))).rejects.toThrow('The disk is gone')
+    await expect(set.waitUntilSettled(ask(run, call, set))).rejects.toThrow('The disk is gone')
     await settled(set)
     expect(set.reported).toEqual([])
   })

@@ -13,7 +13,7 @@ import {
   type Runtime,
 } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) }
@@ -129,7 +129,7 @@ describe('what no option can be', () => {
       sessionId: undefined,
       limits: undefined,
     })
-    expect((await untilSettled(clock, handle.result)).text).toBe('Done.')
+    expect((await waitUntilSettled(clock, handle.result)).text).toBe('Done.')
   })
 })
 
@@ -170,7 +170,7 @@ describe('commands', () => {
     const tools = [testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })]
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools })
     const handle = set.start()
-    await set.untilSettled(handle.result)
+    await set.waitUntilSettled(handle.result)
     const why = async (acknowledgement: Promise<object>): Promise<string> => {
       const answer = await acknowledgement
       expect(answer).toMatchObject({ accepted: false, code: 'malformed' })

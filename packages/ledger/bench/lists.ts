@@ -15,10 +15,10 @@ import {
 import { buildForkedEvents } from '@tallystick/core/internal'
 import { manualClock, sampleRunId, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { foldTo } from '../src/projection/fold-to.ts'
-import { ledgerStats } from '../src/projection/stats.ts'
+import { readLedgerStats } from '../src/projection/stats.ts'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
-import { projectionLag, rebuildProjections } from '../src/projection/projections.ts'
-import { runSummaries, type SummaryFilter } from '../src/projection/run-summaries.ts'
+import { countProjectionLag, rebuildProjections } from '../src/projection/projections.ts'
+import { readRunSummaries, type SummaryFilter } from '../src/projection/run-summaries.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 
 const [given = '100000', file] = process.argv.slice(2)
@@ -114,7 +114,7 @@ async function timed<T>(
 }
 
 const pageOf = (ledger: Ledger, filter: SummaryFilter, refresh = true): Promise<readonly unknown[]> =>
-  Array.fromAsync(runSummaries(ledger, { limit: 50, ...filter }, { refresh }))
+  Array.fromAsync(readRunSummaries(ledger, { limit: 50, ...filter }, { refresh }))
 
 const folder = mkdtempSync(join(tmpdir(), 'tallystick-bench-'))
 const path = file ?? join(folder, 'runs.db')
@@ -162,8 +162,8 @@ await timed(
   listed,
 )
 await timed('list, of the last hour', () => pageOf(ledger, { since: end - dayMs / 24 }), listed)
-const stats = (refresh = true): ReturnType<typeof ledgerStats> =>
-  ledgerStats(ledger, { since, maxListed: 20 }, { refresh })
+const stats = (refresh = true): ReturnType<typeof readLedgerStats> =>
+  readLedgerStats(ledger, { since, maxListed: 20 }, { refresh })
 await timed('stats of seven days', stats, ({ counts }) => JSON.stringify(counts))
 // Ids of their own each time, so that a file can be used again.
 const fresh = 0x1000_0000_0000 + Math.floor(performance.timeOrigin)
@@ -172,7 +172,7 @@ for (let index = 0; index < 10; index++) {
   await append(ledger, asRun(templateOf(kinds, index), runsOfLedger * 5 + 1, sampleRunId(fresh + index)))
 }
 const lag = (behind: number | undefined): string => `${behind} events of lag`
-await timed('how far behind, with ten runs more', () => projectionLag(ledger), lag)
+await timed('how far behind, with ten runs more', () => countProjectionLag(ledger), lag)
 await timed('stats, reading only', () => stats(false))
 await timed('stats, keeping what it folds', () => stats())
 await timed('stats again', () => stats())

@@ -135,9 +135,9 @@ export async function* exportEvents(
   requireLedger('exportEvents', ledger)
   if (runId !== undefined) requireTextId('exportEvents', runId)
   requireOptions('exportEvents', exportedBefore, histories, 'the third argument')
-  for await (const exported of runId === undefined ? listEveryRun(ledger) : oneRun(ledger, runId)) {
+  for await (const exported of runId === undefined ? listEveryRun(ledger) : yieldRun(ledger, runId)) {
     for await (const event of readRecordedEvents(ledger, exported))
-      yield exportedLine(histories.withoutShared(event))
+      yield toExportLine(histories.withoutShared(event))
   }
 }
 
@@ -149,14 +149,14 @@ async function* listEveryRun(ledger: Ledger): AsyncGenerator<RunId> {
   if (error) throw error
 }
 
-async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
+async function* yieldRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
   if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)
   yield runId
 }
 
 /** An event as one line of an export. Throws a `ConfigurationError` for a value that is not an event. */
-export function exportedLine(event: RuntimeEvent): string {
-  requireOptions('exportedLine', anEvent, event, 'the event')
+export function toExportLine(event: RuntimeEvent): string {
+  requireOptions('toExportLine', anEvent, event, 'the event')
   const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
   const call = toolCallId !== undefined && { toolCallId }
   const envelope = { runId, seq, epoch, turn, ...call, type, v, at }

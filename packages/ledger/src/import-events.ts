@@ -10,7 +10,7 @@ import {
 import { option, readJson, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { emptyHead } from '@tallystick/core/store-kit'
 import { type Head, type Json, parseEvent } from '@tallystick/core/vocabulary'
-import { exportedLine, ImportedHistories } from './export-events.ts'
+import { toExportLine, ImportedHistories } from './export-events.ts'
 import { upcast } from './format/body.ts'
 import { readRecordedEvents } from './store/read-events.ts'
 import { getInternals } from './store/store.ts'
@@ -90,18 +90,24 @@ class RunImport {
     const { runId, seq, epoch, type } = event
     const due = this.#seq + 1
     if (seq !== due)
-      throw damagedLine(line, `it holds event ${seq} of run ${runId} where event ${due} is due.`)
+      throw createDamagedLineError(line, `it holds event ${seq} of run ${runId} where event ${due} is due.`)
     if (seq === 1 && epoch !== emptyHead.epoch) {
-      throw damagedLine(line, `run ${runId} begins with the epoch ${epoch}, and every run begins with 1.`)
+      throw createDamagedLineError(
+        line,
+        `run ${runId} begins with the epoch ${epoch}, and every run begins with 1.`,
+      )
     }
     const fault = this.#laws.check(event)
     if (fault === undefined) return
-    throw damagedLine(line, `event ${seq} (${type}) of run ${runId} breaks ${fault.what}: ${fault.found}.`)
+    throw createDamagedLineError(
+      line,
+      `event ${seq} (${type}) of run ${runId} breaks ${fault.what}: ${fault.found}.`,
+    )
   }
 
   async #requireSame(recorded: RuntimeEvent): Promise<void> {
     const { value: present } = await this.#present.next()
-    if (present !== undefined && exportedLine(present) === exportedLine(recorded)) return
+    if (present !== undefined && toExportLine(present) === toExportLine(recorded)) return
     throw new LedgerConflictError(
       'seq',
       `Event ${recorded.seq} of run ${this.runId} in this ledger differs from the imported one: two records ` +
@@ -121,7 +127,7 @@ class RunImport {
     if (epoch === this.#epoch) return
     this.#emptyEpochs += epoch - this.#epoch - 1
     if (this.#emptyEpochs > maxEmptyEpochs) {
-      throw damagedLine(
+      throw createDamagedLineError(
         line,
         `the epoch rises from ${this.#epoch} to ${epoch} at event ${seq}, and no run is taken over so often.`,
       )
@@ -222,7 +228,7 @@ function parseJson(line: number, text: string | Uint8Array): Json | undefined {
   } catch (error) {
     if (!(error instanceof RangeError)) return undefined
     if (!error.message.includes('nested')) {
-      throw damagedLine(line, `it holds a number that no ledger wrote so. ${error.message}`)
+      throw createDamagedLineError(line, `it holds a number that no ledger wrote so. ${error.message}`)
     }
     throw new ConfigurationError(
       `Line ${line} cannot be imported: it is nested deeper than 500 levels, and not every store can read that. Nothing of it was written.`,
@@ -267,14 +273,14 @@ async function parseLine(
   const value = parseJson(line, text)
   if (value === undefined) {
     if (isEventCutOff(text)) return undefined
-    throw damagedLine(line, 'it is not JSON, and not the beginning of an event.')
+    throw createDamagedLineError(line, 'it is not JSON, and not the beginning of an event.')
   }
   try {
     const whole = await histories.whole(value)
     const event = parseEvent(isVersioned(whole) ? upcast(whole) : whole)
     return { line, length: text.length, recorded: whole as RuntimeEvent, event }
   } catch (cause) {
-    if (cause instanceof LedgerDamagedError) throw damagedLine(line, cause.message, cause)
+    if (cause instanceof LedgerDamagedError) throw createDamagedLineError(line, cause.message, cause)
     throw cause
   }
 }
@@ -286,7 +292,7 @@ function isVersioned(value: unknown): value is RuntimeEvent {
 }
 
 /** The refusal of a line. */
-function damagedLine(line: number, what: string, cause?: unknown): LedgerDamagedError {
+function createDamagedLineError(line: number, what: string, cause?: unknown): LedgerDamagedError {
   return new LedgerDamagedError(
     `Line ${line} cannot be imported: ${what} The lines before it were imported, and importing a sound export of the ` +
       'same ledger continues from there.',
@@ -317,7 +323,7 @@ class ImportedOrigins {
     const passed = [runId]
     let from = event.parent?.runId
     while (from !== undefined && !this.#sound.has(from)) {
-      if (from === runId) throw damagedLine(line, describeCircle(passed))
+      if (from === runId) throw createDamagedLineError(line, describeCircle(passed))
       passed.push(from)
       const origin = await this.#findOrigin(from)
       // A run that is not in the ledger may still come, and then name one of these.
@@ -430,7 +436,7 @@ export async function importEvents(
     for await (const text of lines) {
       line += 1
       if (isBlank(text)) continue
-      if (torn > 0) throw damagedLine(torn, 'it is not JSON, and lines follow it.')
+      if (torn > 0) throw createDamagedLineError(torn, 'it is not JSON, and lines follow it.')
       const imported = await parseLine(line, text, histories)
       if (imported === undefined) {
         torn = line
@@ -458,6 +464,6 @@ export async function importEvents(
 /** Reports a last line that is cut off; if it is the only line, nothing was imported. */
 function reportTorn(line: number, runs: number): Pick<ImportReport, 'torn'> {
   if (line === 0) return {}
-  if (runs === 0) throw damagedLine(line, 'it is cut off, and there is no whole event before it.')
+  if (runs === 0) throw createDamagedLineError(line, 'it is cut off, and there is no whole event before it.')
   return { torn: { line } }
 }

@@ -6,11 +6,17 @@ export {
   type CheckpointsVerdict,
   type VerifyCheckpointsOptions,
 } from './checkpoint/checkpoint.ts'
-export { exportedLine, exportEvents } from './export-events.ts'
+export { toExportLine, exportEvents } from './export-events.ts'
 export { ExportedHistories } from './export-events.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
 export { splitLines } from './export-events.ts'
-export { eventsToFold, type FoldedRun, foldTo, outlineTo, type FoldOptions } from './projection/fold-to.ts'
+export {
+  countEventsToFold,
+  type FoldedRun,
+  foldTo,
+  readOutline,
+  type FoldOptions,
+} from './projection/fold-to.ts'
 export {
   maxOutlinedValues,
   type CallEnding,
@@ -27,14 +33,19 @@ export type {
   RunStatus,
   UnreadableRun,
 } from './projection/run-summary.ts'
-export { firstInputs } from './projection/ended-runs.ts'
+export { readFirstInputs } from './projection/ended-runs.ts'
 export type { CallCount } from './projection/run-accumulator.ts'
-export { fitsFilter, runSummaries, runSummary, type SummaryFilter } from './projection/run-summaries.ts'
-export { ledgerStats } from './projection/stats.ts'
+export {
+  fitsFilter,
+  readRunSummaries,
+  readRunSummary,
+  type SummaryFilter,
+} from './projection/run-summaries.ts'
+export { readLedgerStats } from './projection/stats.ts'
 export type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './projection/stats.ts'
-export { projectionLag, type ProjectionOptions } from './projection/projections.ts'
+export { countProjectionLag, type ProjectionOptions } from './projection/projections.ts'
 export { rebuildProjections, type RebuildReport } from './projection/projections.ts'
-export { rebuiltRequest, type RebuiltRequest } from './projection/fold-to.ts'
+export { rebuildRequest, type RebuiltRequest } from './projection/fold-to.ts'
 export { watch } from './store/watch.ts'
 export { watchLedger } from './store/watch.ts'
 export type { Fault } from './format/event-row.ts'

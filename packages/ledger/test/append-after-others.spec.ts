@@ -1,5 +1,5 @@
 import { LedgerConflictError, LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -17,9 +17,9 @@ interface After {
 }
 
 function eventsOf(runId: RunId, { afterSeq, epoch = 1, reason = '' }: After): readonly RuntimeEvent[] {
-  const { run_started, cancel_requested } = everyFact(runId)
+  const { run_started, cancel_requested } = sampleFacts(runId)
   const fact = afterSeq === 0 ? run_started : { ...cancel_requested, turn: 0, reason }
-  return stamped(runId, [fact], { afterSeq, epoch })
+  return stampFacts(runId, [fact], { afterSeq, epoch })
 }
 
 function opened(path: string = emptyLedgerFile()) {

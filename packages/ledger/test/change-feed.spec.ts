@@ -1,4 +1,4 @@
-import { sampleRunId, everyFact, stamped } from '@tallystick/testkit'
+import { sampleRunId, sampleFacts, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -165,7 +165,7 @@ describe('a subscriber that throws', () => {
       throw new Error('mine')
     })
     ledger.changes(run).subscribe(() => received++)
-    const start = stamped(run, [everyFact(run).run_started])
+    const start = stampFacts(run, [sampleFacts(run).run_started])
     expect(await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })).toEqual({
       seq: 1,
       epoch: 1,

@@ -1,5 +1,5 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Transactions } from '../src/sqlite/commit.ts'
 import { commitsInLog } from './support/wal-commits.ts'
@@ -76,10 +76,10 @@ describe('a commit', () => {
 })
 
 const run = sampleRunId(1)
-const start = stamped(run, [everyFact(run).run_started])
+const start = stampFacts(run, [sampleFacts(run).run_started])
 
 const command = JSON.stringify({ type: 'steer', message: sampleMessage('x'), receipt: 'r' })
-const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+const next = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1 })
 
 describe('what others act upon', () => {
   it('is synced when it is answered: a take-over and a put harden what came before', async () => {
@@ -88,7 +88,7 @@ describe('what others act upon', () => {
     expect(store.transactions.hasUnsynced).toBe(true)
     await store.acquire(run)
     expect(store.transactions.hasUnsynced).toBe(false)
-    const later = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1, epoch: 2 })
+    const later = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1, epoch: 2 })
     await append(run, { expectedSeq: 1, epoch: 2 }, later, { durability: 'lazy' })
     await store.put(run, { key: 'k1', command, at: 1 })
     expect(store.transactions.hasUnsynced).toBe(false)

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memoryLedger } from '@tallystick/core'
-import { runSummaries } from '@tallystick/ledger'
+import { readRunSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -31,7 +31,7 @@ describe('the summary of a run that has ended', () => {
           for (let run = 0; run < planned.length; run++) await grown.grow(ledger, run, Infinity)
         }
         const [stored, folded] = ledgers
-        const due = await Array.fromAsync(runSummaries(folded))
+        const due = await Array.fromAsync(readRunSummaries(folded))
         const runs = await Array.fromAsync(stored.runs())
         const found = await summarizeEndedRuns(stored, runs)
         ended += found.size

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -13,7 +13,7 @@ import { forgeRun } from './support/forged-ledger.ts'
 import { type Asked, lendWith, watchedDatabase } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
 
-type Facts = Parameters<typeof stamped>[1]
+type Facts = Parameters<typeof stampFacts>[1]
 
 let folder: string
 let files = 0
@@ -24,9 +24,9 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 /** A run of these facts between its start and its end. */
 function ended(runId: RunId, facts: Facts): readonly RuntimeEvent[] {
-  const { run_started, run_finished: end } = everyFact(runId)
+  const { run_started, run_finished: end } = sampleFacts(runId)
   const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
-  return stamped(runId, [start, ...facts, end])
+  return stampFacts(runId, [start, ...facts, end])
 }
 
 /** A ledger on disk with runs of these facts; its file is changed while it is closed. */
@@ -64,7 +64,7 @@ function onAsk(
   lendWith(ledger, { database: watchedDatabase(database, () => {}, answer) })
 }
 
-const { model_stream_failed: failed, agent_handed_off: handedOff, ...fact } = everyFact(sampleRunId(1))
+const { model_stream_failed: failed, agent_handed_off: handedOff, ...fact } = sampleFacts(sampleRunId(1))
 const { limit_reached: reached, limit_raised: raised } = fact
 
 describe('the summaries of runs that have ended', () => {

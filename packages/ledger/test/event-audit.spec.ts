@@ -1,12 +1,12 @@
 import { type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { EventAudit } from '../src/verify/event-audit.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
-const [start] = stamped(run, [facts.run_started]) as readonly [RuntimeEvent]
-const [ended, again, early] = stamped(run, [facts.run_finished, facts.run_finished, facts.tool_result], {
+const facts = sampleFacts(run)
+const [start] = stampFacts(run, [facts.run_started]) as readonly [RuntimeEvent]
+const [ended, again, early] = stampFacts(run, [facts.run_finished, facts.run_finished, facts.tool_result], {
   afterSeq: 1,
 }) as readonly [RuntimeEvent, RuntimeEvent, RuntimeEvent]
 

@@ -1,17 +1,17 @@
 import { LedgerDamagedError, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { FamilyAudit } from '../src/verify/event-audit.ts'
 
 const [run, child] = [sampleRunId(1), sampleRunId(77)]
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 const grant = { turns: 3, toolCalls: 4, tokens: 900, inputTokens: 800, outputTokens: 100, costUsd: 0.5 }
 const limits = {
   ...{ maxTurns: 3, maxToolCalls: 4, maxTotalTokens: 900 },
   ...{ maxTotalInputTokens: 800, maxTotalOutputTokens: 100, maxCostUsd: 0.5 },
 }
 const totals = { turns: 3, toolCalls: 2, usage: { inputTokens: 100, outputTokens: 20 }, costUsd: 0.3 }
-const [started, result] = stamped(
+const [started, result] = stampFacts(
   run,
   [
     { ...facts.tool_started, child, grant, attempt: 1 },
@@ -20,10 +20,10 @@ const [started, result] = stamped(
   { afterSeq: 4 },
 ) as readonly [RuntimeEvent, RuntimeEvent]
 const parent = { runId: run, seq: 5, relation: 'tool', grant } as const
-const [first, last] = stamped(child, [
+const [first, last] = stampFacts(child, [
   { ...facts.run_started, limits, parent },
   { ...facts.run_finished, ...totals },
-] as Parameters<typeof stamped>[1]) as readonly [RuntimeEvent, RuntimeEvent]
+] as Parameters<typeof stampFacts>[1]) as readonly [RuntimeEvent, RuntimeEvent]
 
 interface Told {
   readonly parent?: readonly RuntimeEvent[]

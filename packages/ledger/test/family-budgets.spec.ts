@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
   type Usage,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { verifyRun } from '@tallystick/ledger'
 
 interface Family {
@@ -34,7 +34,7 @@ async function family(): Promise<Family> {
   })
   const ledger = memoryLedger()
   const run = createRuntime({ ledger, agents: [boss], host: { clock } }).run(boss, 'Go.')
-  await untilSettled(clock, run.result)
+  await waitUntilSettled(clock, run.result)
   const parent = await Array.fromAsync(ledger.read(run.id))
   const child = parent.flatMap((event) => (event.type === 'tool_started' && event.child ? [event.child] : []))
   return { parent, child: await Array.fromAsync(ledger.read(child[0]!)) }

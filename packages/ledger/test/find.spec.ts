@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
@@ -28,9 +28,9 @@ function openFile(path: string): Ledger {
 }
 
 async function fill(ledger: Ledger, runId: RunId, events = 3): Promise<readonly RuntimeEvent[]> {
-  const facts = everyFact(runId)
+  const facts = sampleFacts(runId)
   const filling = Array.from({ length: events - 2 }, () => facts.usage_updated)
-  const all = stamped(runId, [facts.run_started, ...filling, facts.run_finished])
+  const all = stampFacts(runId, [facts.run_started, ...filling, facts.run_finished])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, all, { durability: 'lazy' })
   return all
 }
@@ -38,11 +38,11 @@ async function fill(ledger: Ledger, runId: RunId, events = 3): Promise<readonly 
 /** How SQLite carries out what a search of each kind asks. */
 async function plans(): Promise<ReadonlyMap<string, readonly string[]>> {
   const { database, store, append } = openStore()
-  const call = { ...everyFact(first).tool_result, toolCallId: sampleCallId(first) }
+  const call = { ...sampleFacts(first).tool_result, toolCallId: sampleCallId(first) }
   await append(
     first,
     { expectedSeq: 0, epoch: 1 },
-    stamped(first, [everyFact(first).run_started, call]),
+    stampFacts(first, [sampleFacts(first).run_started, call]),
     lazy,
   )
   const texts: string[] = []
@@ -115,7 +115,12 @@ describe('a search in SQLite', () => {
       )
     const runIds = [first, sampleRunId(2), sampleRunId(3)]
     for (const runId of runIds) {
-      await append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [everyFact(runId).run_started]), lazy)
+      await append(
+        runId,
+        { expectedSeq: 0, epoch: 1 },
+        stampFacts(runId, [sampleFacts(runId).run_started]),
+        lazy,
+      )
     }
     const prepare = vi.spyOn(database, 'prepare')
     for (const runId of runIds) expect(await search(runId)).toHaveLength(1)
@@ -128,7 +133,7 @@ describe('a search in SQLite', () => {
     const events: RuntimeEvent[] = []
     for (const [ordinal, at] of [5_000, 1_000, 9_000, 1_001, 4_999].entries()) {
       const runId = sampleRunId(ordinal + 1)
-      const batch = stamped(runId, [everyFact(runId).run_started]).map((event) => ({ ...event, at }))
+      const batch = stampFacts(runId, [sampleFacts(runId).run_started]).map((event) => ({ ...event, at }))
       const unplaced = batch.map((event) => ({ ...event, sessionId: `s${ordinal}` }))
       await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, unplaced, { durability: 'lazy' })
       events.push(...unplaced)

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ledger, LedgerUnavailableError, memoryLedger, type RunId } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
-import { firstInputs } from '@tallystick/ledger'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { readFirstInputs } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { forgeRun } from './support/forged-ledger.ts'
@@ -21,11 +21,11 @@ async function record(ledger: Ledger, texts: readonly (string | undefined)[]): P
   const runIds = texts.map((_, index) => sampleRunId(index + 1))
   for (const [index, said] of texts.entries()) {
     const runId = runIds[index] as RunId
-    const { run_started, input_received: input } = everyFact(runId)
+    const { run_started, input_received: input } = sampleFacts(runId)
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
     const inputs = said === undefined ? [] : [said, 'and then?']
     const facts = [start, ...inputs.map((each) => ({ ...input, message: sampleMessage(each) }))]
-    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, facts), { durability: 'lazy' })
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, facts), { durability: 'lazy' })
   }
   return runIds
 }
@@ -47,7 +47,7 @@ async function stored(
 
 /** What each run begins with, by its id. */
 async function found(ledger: Ledger, runIds: readonly RunId[]): Promise<Readonly<Record<string, string>>> {
-  const inputs = await firstInputs(ledger, runIds)
+  const inputs = await readFirstInputs(ledger, runIds)
   return Object.fromEntries(
     [...inputs].map(([runId, { message }]) => [
       runId,
@@ -132,6 +132,6 @@ describe('the first inputs of runs', () => {
     Object.assign(ledger, { find: find(new LedgerUnavailableError('out of reach')) })
     expect(await found(ledger, runIds)).toEqual({})
     Object.assign(ledger, { find: find(new TypeError('no such function')) })
-    await expect(firstInputs(ledger, runIds)).rejects.toThrow('no such function')
+    await expect(readFirstInputs(ledger, runIds)).rejects.toThrow('no such function')
   })
 })

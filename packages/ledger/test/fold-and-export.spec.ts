@@ -6,7 +6,7 @@ import {
   type RunState,
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleRunId, stampFacts } from '@tallystick/testkit'
 import { exportEvents, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
@@ -45,7 +45,7 @@ describe('exportEvents', () => {
   it('writes one event a line, the envelope first and in one order', async () => {
     const ledger = memoryLedger()
     const runId = sampleRunId(1)
-    const events = stamped(runId, [
+    const events = stampFacts(runId, [
       { type: 'cancel_requested', turn: 0, reason: 'Odd: \u2028 \ud800 \n "x"', by: 'ada' },
       { type: 'assistant_started', turn: 1, attempt: 1 },
     ])
@@ -90,7 +90,7 @@ describe('exportEvents', () => {
     const ledger = sqliteLedger(emptyLedgerFile())
     const runId = sampleRunId(1)
     const event = {
-      ...stamped(runId, [{ type: 'cancel_requested', turn: 0 }])[0],
+      ...stampFacts(runId, [{ type: 'cancel_requested', turn: 0 }])[0],
       type: 'from_the_future',
       v: 7,
       x: [1],

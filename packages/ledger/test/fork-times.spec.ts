@@ -2,7 +2,7 @@
 import { createRuntime, defineAgent, type Ledger, memoryLedger, type RunId } from '@tallystick/core'
 import { buildForkedEvents } from '@tallystick/core/internal'
 import { manualClock, sampleRunId, scriptedModel } from '@tallystick/testkit'
-import { ledgerStats, runSummaries, runSummary } from '@tallystick/ledger'
+import { readLedgerStats, readRunSummaries, readRunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
@@ -42,14 +42,14 @@ describe.each([
     const [first] = await Array.fromAsync(ledger.read(forkId, { toSeq: 1 }))
     expect(first?.at).toBe(monday)
     const times = { startedAt: tuesday, lastAt: tuesday }
-    expect(await runSummary(ledger, forkId)).toMatchObject(times)
-    expect(await runSummary(ledger, runId)).toMatchObject({ startedAt: monday, lastAt: monday })
-    const listed = await Array.fromAsync(runSummaries(ledger, {}))
+    expect(await readRunSummary(ledger, forkId)).toMatchObject(times)
+    expect(await readRunSummary(ledger, runId)).toMatchObject({ startedAt: monday, lastAt: monday })
+    const listed = await Array.fromAsync(readRunSummaries(ledger, {}))
     expect(listed.find((summary) => summary.runId === forkId)).toMatchObject(times)
-    const { sessions } = await ledgerStats(ledger, { since: 0, maxListed: 10 })
+    const { sessions } = await readLedgerStats(ledger, { since: 0, maxListed: 10 })
     expect(sessions).toMatchObject([{ sessionId: 'ann', ...times }])
     const ended = await summarizeEndedRuns(ledger, await Array.fromAsync(ledger.runs()))
-    for (const summary of ended.values()) expect(summary).toEqual(await runSummary(ledger, summary.runId))
+    for (const summary of ended.values()) expect(summary).toEqual(await readRunSummary(ledger, summary.runId))
   })
 
   it('that was not driven yet counts among the runs since then', async () => {
@@ -60,8 +60,8 @@ describe.each([
     const time = wednesday.toString(16).padStart(12, '0')
     const forkId = `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000` as RunId
     await undriven(ledger, runId, forkId)
-    expect(await runSummary(ledger, forkId)).toMatchObject({ startedAt: wednesday, lastAt: wednesday })
-    const since = await Array.fromAsync(runSummaries(ledger, { since: wednesday }))
+    expect(await readRunSummary(ledger, forkId)).toMatchObject({ startedAt: wednesday, lastAt: wednesday })
+    const since = await Array.fromAsync(readRunSummaries(ledger, { since: wednesday }))
     expect(since.map((summary) => summary.runId)).toEqual([forkId])
   })
 
@@ -72,7 +72,7 @@ describe.each([
     const noTime = sampleRunId(9).replace(/-7/, '-8') as RunId
     for (const forkId of [noTime, sampleRunId(8)]) {
       await undriven(ledger, runId, forkId)
-      expect(await runSummary(ledger, forkId)).toMatchObject({ startedAt: monday, lastAt: monday })
+      expect(await readRunSummary(ledger, forkId)).toMatchObject({ startedAt: monday, lastAt: monday })
     }
   })
 })

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert'
 import { randomBytes } from 'node:crypto'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { RuntimeEvent } from '@tallystick/core'
 import type { Json } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
@@ -33,7 +33,7 @@ const anyJson = fc.letrec<{ value: Json }>((tie) => ({
 
 /** Events that say anything, also in fields that no release knows. */
 const anyEvent = fc.record({ data: anyJson, more: anyJson }).map(({ data, more }): RuntimeEvent => {
-  const [event] = stamped(runId, [{ ...everyFact(runId).tool_progress, data }])
+  const [event] = stampFacts(runId, [{ ...sampleFacts(runId).tool_progress, data }])
   return { ...event, sealed: more, carried: more } as unknown as RuntimeEvent
 })
 

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { RuntimeEvent } from '@tallystick/core'
 import { emptyHistoryDigest, computeHistoryDigests } from '@tallystick/core/internal'
 import type { EventOf } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { decodeEvent, encodeEvent, encodeRemains, type Decoding } from '../src/format/body.ts'
 import {
@@ -29,7 +29,7 @@ import { HistoryReader, isHistoryRow, type HistoryRow } from '../src/format/hist
 import { Sealer } from '../src/format/keyring.ts'
 
 const runId = sampleRunId(1)
-const facts = everyFact(runId)
+const facts = sampleFacts(runId)
 const sealer = new Sealer({ id: 'k1', bytes: randomBytes(32) })
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
@@ -40,7 +40,7 @@ function rowsOf(events: readonly RuntimeEvent[], by?: Sealer): readonly EventRow
   )
 }
 
-const someEvents = stamped(runId, [
+const someEvents = stampFacts(runId, [
   facts.run_started,
   facts.input_received,
   { ...facts.tool_started, toolCallId: sampleCallId(runId), attempt: 2 },
@@ -182,7 +182,7 @@ describe('the row of an event', () => {
 describe('what a run begins with', () => {
   const messages = ['a', 'b', 'c'].map(sampleMessage)
   const carrying = (upTo: number): RuntimeEvent =>
-    stamped(runId, [
+    stampFacts(runId, [
       facts.run_started,
       { type: 'history_carried', turn: 0, messages: messages.slice(0, upTo) },
     ])[1] as RuntimeEvent

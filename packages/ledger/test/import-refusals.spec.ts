@@ -1,6 +1,6 @@
 import { LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { hostileFiles } from '@tallystick/testkit'
-import { importEvents, splitLines, runSummaries } from '@tallystick/ledger'
+import { importEvents, splitLines, readRunSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { linesOfLedger } from './support/exported.ts'
@@ -184,7 +184,7 @@ describe('importEvents', () => {
     )
     expect(mostAtOnce).toBe(250)
     expect(await ledger.head(runId)).toEqual({ seq: lines.length, epoch: 9_999 })
-    expect(await Array.fromAsync(runSummaries(ledger), (run) => run.runId)).toEqual([runId])
+    expect(await Array.fromAsync(readRunSummaries(ledger), (run) => run.runId)).toEqual([runId])
     await ledger.close()
   })
 })

@@ -1,10 +1,10 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { ImportWriter } from '../src/import-events.ts'
 
 const [one, two] = [sampleRunId(1), sampleRunId(2)]
-const fact = everyFact(one).cancel_requested
+const fact = sampleFacts(one).cancel_requested
 
 /** A writer of a ledger that only notes what is asked of it. */
 function noting({ refuses = false } = {}) {
@@ -21,7 +21,7 @@ function noting({ refuses = false } = {}) {
 
 function eventsOf(runId: RunId, from: number, count: number, epoch = 1): readonly RuntimeEvent[] {
   const facts = Array.from({ length: count }, () => fact)
-  return stamped(runId, facts, { afterSeq: from - 1, epoch })
+  return stampFacts(runId, facts, { afterSeq: from - 1, epoch })
 }
 
 /** Adds events, each with a line of so many characters. */

@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
-import { copyPrefix, everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { copyPrefix, sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { foldTo, importEvents, splitLines, verifyLedger, type ImportedRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -64,10 +64,10 @@ describe('importEvents', () => {
 
   it('reads a file of bytes, whatever characters and pieces it is cut into', async () => {
     const runId = sampleRunId(1)
-    const { run_started: start, input_received: input } = everyFact(runId)
+    const { run_started: start, input_received: input } = sampleFacts(runId)
     const text = 'Odd: \u2028 \u2029 \r \v \ud800 😀 \n "x" \0'
     const message = { role: 'user' as const, parts: [{ type: 'text' as const, text }] }
-    const events = stamped(runId, [start, { ...input, message }])
+    const events = stampFacts(runId, [start, { ...input, message }])
     const ledger = memoryLedger()
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const lines = await linesOfLedger(ledger)
@@ -82,11 +82,11 @@ describe('importEvents', () => {
 
   it('writes a run of many events in groups, and the whole of it durably', async () => {
     const runId = sampleRunId(1)
-    const { run_started: start, input_received: input } = everyFact(runId)
+    const { run_started: start, input_received: input } = sampleFacts(runId)
     const many = Array.from({ length: 9_000 }, (_, index) => ({
       ...{ type: 'limit_raised' as const, turn: 0, limit: 'maxTurns' as const, max: index, by: 'ada' },
     }))
-    const events = stamped(runId, [start, input, ...many])
+    const events = stampFacts(runId, [start, input, ...many])
     const source = memoryLedger()
     await source.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const lines = await linesOfLedger(source)
@@ -118,7 +118,7 @@ describe('importEvents', () => {
     const source = memoryLedger()
     await copyPrefix(before, source)
     for (let takeOvers = 0; takeOvers < 4; takeOvers++) await source.acquire(runId)
-    const resumed = stamped(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }], {
+    const resumed = stampFacts(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }], {
       afterSeq: 3,
       epoch: 5,
     }).map((event) => ({ ...event, at: (before[2]?.at ?? 0) + 1 }))
@@ -205,8 +205,8 @@ describe('importEvents', () => {
     const [one, two] = [sampleRunId(1), sampleRunId(2)]
     const linesFor = async (runId: RunId): Promise<string[]> => {
       const ledger = memoryLedger()
-      const start = { ...everyFact(runId).run_started, sessionId: 'chat', sessionPlace: 1 }
-      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [start]), {
+      const start = { ...sampleFacts(runId).run_started, sessionId: 'chat', sessionPlace: 1 }
+      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, [start]), {
         durability: 'lazy',
       })
       return linesOfLedger(ledger)

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, manualClock, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -202,13 +202,13 @@ describe('a ledger in a file', () => {
     const ledger = sqliteLedger(emptyLedgerFile())
     onTestFinished(() => ledger.close())
     const run = sampleRunId(1)
-    const start = stamped(run, [everyFact(run).run_started])
-    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    const start = stampFacts(run, [sampleFacts(run).run_started])
+    const next = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1 })
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     vi.advanceTimersByTime(200)
     expect(sync).not.toHaveBeenCalled()
-    const last = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 2 })
+    const last = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 2 })
     await ledger.append(run, { expectedSeq: 2, epoch: 1 }, last, { durability: 'lazy' })
     vi.advanceTimersByTime(200)
     await synced.promise

@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { getDatabase } from '../src/store/store.ts'
@@ -19,11 +19,11 @@ it('a ledger file is searched 8192 places at a time', async () => {
   const rows = 8_192
   const ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
-  const { run_started: start, cancel_requested: cancel, run_finished: end } = everyFact(long)
+  const { run_started: start, cancel_requested: cancel, run_finished: end } = sampleFacts(long)
   const facts = [start, ...Array.from({ length: rows - 2 }, () => cancel), end]
-  await ledger.append(long, { expectedSeq: 0, epoch: 1 }, stamped(long, facts), { durability: 'lazy' })
-  const { sessionId: _session, sessionPlace: _place, ...alone } = everyFact(last).run_started
-  const two = stamped(last, [alone, everyFact(last).run_finished])
+  await ledger.append(long, { expectedSeq: 0, epoch: 1 }, stampFacts(long, facts), { durability: 'lazy' })
+  const { sessionId: _session, sessionPlace: _place, ...alone } = sampleFacts(last).run_started
+  const two = stampFacts(last, [alone, sampleFacts(last).run_finished])
   await ledger.append(last, { expectedSeq: 0, epoch: 1 }, two, { durability: 'lazy' })
 
   const database = getDatabase(ledger) as StoreDatabase

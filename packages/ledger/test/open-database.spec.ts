@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../src/sqlite/open-database.ts'
@@ -6,7 +6,7 @@ import { openStore } from './support/open-store.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
-const start = stamped(run, [everyFact(run).run_started])
+const start = stampFacts(run, [sampleFacts(run).run_started])
 
 /** The settings of a connection to a ledger file. */
 async function settings(options: SqliteLedgerOptions) {
@@ -50,10 +50,10 @@ describe('a ledger file that holds more than a read takes at once', () => {
     const length = 9
     for (let first = 1; first <= length; first++) {
       const runId = sampleRunId(first)
-      const { run_started: begun, cancel_requested: cancel } = everyFact(runId)
+      const { run_started: begun, cancel_requested: cancel } = sampleFacts(runId)
       const { sessionId: _session, sessionPlace: _place, ...alone } = begun
       const facts = [alone, ...Array.from({ length: length - 1 }, () => cancel)]
-      const events = stamped(runId, facts).map((event) => ({ ...event, turn: event.seq <= first ? 1 : 3 }))
+      const events = stampFacts(runId, facts).map((event) => ({ ...event, turn: event.seq <= first ? 1 : 3 }))
       await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
       for (const turn of [0, 1, 2, 3, 4]) {
         const found = await Array.fromAsync(ledger.find({ runId, turn }))
@@ -65,8 +65,8 @@ describe('a ledger file that holds more than a read takes at once', () => {
   it('is read, found and followed row by row', async () => {
     const ledger = sqliteLedger(temporaryFile())
     onTestFinished(() => ledger.close())
-    const mebibyte = { ...everyFact(run).tool_progress, data: Array<string>(80_000).fill('said again') }
-    const events = [...start, ...stamped(run, [mebibyte, mebibyte], { afterSeq: 1 })]
+    const mebibyte = { ...sampleFacts(run).tool_progress, data: Array<string>(80_000).fill('said again') }
+    const events = [...start, ...stampFacts(run, [mebibyte, mebibyte], { afterSeq: 1 })]
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const seqsOf = (found: readonly { readonly seq: number }[]): readonly number[] =>
       found.map(({ seq }) => seq)

@@ -10,7 +10,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { LedgerUnavailableError } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -160,9 +160,11 @@ describe('a ledger', () => {
     onTestFinished(() => void vi.useRealTimers())
     const ledger = sqliteLedger(path, {})
     onTestFinished(() => ledger.close())
-    const facts = everyFact(run)
+    const facts = sampleFacts(run)
     const append = (seq: number, durability: 'barrier' | 'lazy'): Promise<unknown> => {
-      const events = stamped(run, [seq === 0 ? facts.run_started : facts.cancel_requested], { afterSeq: seq })
+      const events = stampFacts(run, [seq === 0 ? facts.run_started : facts.cancel_requested], {
+        afterSeq: seq,
+      })
       return ledger.append(run, { expectedSeq: seq, epoch: 1 }, events, { durability })
     }
     await append(0, 'barrier')

@@ -1,6 +1,6 @@
 // Names that other libraries have for the same option: the error names ours.
 import { memoryLedger } from '@tallystick/core'
-import { ledgerStats, runSummaries, verifyCheckpoints, writeCheckpoint } from '@tallystick/ledger'
+import { readLedgerStats, readRunSummaries, verifyCheckpoints, writeCheckpoint } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
@@ -41,12 +41,12 @@ const places: readonly (readonly [
   ],
   [
     'stats',
-    (name) => ledgerStats(ledger, { [name]: 1 } as never),
+    (name) => readLedgerStats(ledger, { [name]: 1 } as never),
     { maxListed: ['limit', 'max'], since: ['from'] },
   ],
   [
     'a list',
-    (name) => Array.fromAsync(runSummaries(ledger, { [name]: 1 })),
+    (name) => Array.fromAsync(readRunSummaries(ledger, { [name]: 1 })),
     {
       statuses: ['status', 'standing', 'standings'],
       sessionId: ['session'],

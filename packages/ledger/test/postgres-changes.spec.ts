@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { nameChannel, encodeWord, decodeWord } from '../src/postgres/changes.ts'
 import { ChangeNotifier } from '../src/postgres/changes.ts'
@@ -16,12 +16,12 @@ const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
 const never = 0x7fffffff
 
 async function start(ledger: Ledger, runId: RunId = run): Promise<void> {
-  const events = stamped(runId, [everyFact(runId).run_started])
+  const events = stampFacts(runId, [sampleFacts(runId).run_started])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
 }
 
 async function cancel(ledger: Ledger, afterSeq: number, runId: RunId = run): Promise<void> {
-  const events = stamped(runId, [everyFact(runId).cancel_requested], { afterSeq })
+  const events = stampFacts(runId, [sampleFacts(runId).cancel_requested], { afterSeq })
   await ledger.append(runId, { expectedSeq: afterSeq, epoch: 1 }, events, { durability: 'lazy' })
 }
 

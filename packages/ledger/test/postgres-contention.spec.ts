@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { ledgerContract } from '@tallystick/testkit/contract'
 import { describe, expect, it } from 'vitest'
 import { chainFaults } from './support/postgres-chain.ts'
@@ -17,8 +17,10 @@ import { storeOf } from './support/lent-store.ts'
 import { restoreIn } from './support/postgres-recorded.ts'
 
 const run = sampleRunId(1)
-const start = stamped(run, [everyFact(run).run_started])
-const next = stamped(run, [everyFact(run).usage_updated, everyFact(run).cancel_requested], { afterSeq: 1 })
+const start = stampFacts(run, [sampleFacts(run).run_started])
+const next = stampFacts(run, [sampleFacts(run).usage_updated, sampleFacts(run).cancel_requested], {
+  afterSeq: 1,
+})
 const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
 const barrier = { durability: 'barrier' } as const
 
@@ -61,7 +63,7 @@ describe.skipIf(!hasPostgres)(
       // While the first of them are under way, the last ones queue up and go together.
       cutAnswers(runIds.at(-1) ?? '', 1)
       const heads = await Promise.all(
-        runIds.map((runId) => append(ledger, stamped(runId, [everyFact(runId).run_started]), runId)),
+        runIds.map((runId) => append(ledger, stampFacts(runId, [sampleFacts(runId).run_started]), runId)),
       )
       expect(heads).toEqual(runIds.map(() => ({ seq: 1, epoch: 1 })))
       expect(cuts()).toBe(1)
@@ -81,7 +83,7 @@ describe.skipIf(!hasPostgres)(
       const { ledger, cutAnswers } = await cuttable()
       cutAnswers('tallystick acquire', 1)
       const head = await ledger.acquire(run)
-      const own = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1, epoch: head.epoch })
+      const own = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1, epoch: head.epoch })
       expect(await append(ledger, own)).toEqual({ seq: 2, epoch: head.epoch })
     })
 
@@ -197,11 +199,11 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
     })
     await append(mine, next)
     await restoreIn(schema)
-    const other = stamped(run, [everyFact(run).cancel_requested, everyFact(run).usage_updated], {
+    const other = stampFacts(run, [sampleFacts(run).cancel_requested, sampleFacts(run).usage_updated], {
       afterSeq: 1,
     })
     await append(theirs, other)
-    const more = stamped(run, [everyFact(run).guardrail_tripped], { afterSeq: 3 })
+    const more = stampFacts(run, [sampleFacts(run).guardrail_tripped], { afterSeq: 3 })
     expect(await append(mine, more)).toEqual({ seq: 4, epoch: 1 })
     expect(await Array.fromAsync(mine.read(run))).toEqual([...start, ...other, ...more])
     expect(await chainFaults(mine, run)).toEqual([])
@@ -211,13 +213,14 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     const runIds = [1, 2, 3, 4, 5].map(sampleRunId)
-    for (const runId of runIds) await append(ledger, stamped(runId, [everyFact(runId).run_started]), runId)
+    for (const runId of runIds)
+      await append(ledger, stampFacts(runId, [sampleFacts(runId).run_started]), runId)
     await withClient(async (client) => {
       await client.query('begin')
       await client.query(`select from ${schema}.run where run_id = $1 for update`, [run])
       const held = append(ledger, next)
       for (const runId of runIds.slice(1)) {
-        const own = stamped(runId, [everyFact(runId).cancel_requested], { afterSeq: 1 })
+        const own = stampFacts(runId, [sampleFacts(runId).cancel_requested], { afterSeq: 1 })
         expect(await append(ledger, own, runId)).toEqual({ seq: 2, epoch: 1 })
       }
       await client.query('rollback')

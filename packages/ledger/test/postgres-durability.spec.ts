@@ -1,6 +1,6 @@
 import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
 import { type AppendOptions, type Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { chainFaults, textsOf } from './support/postgres-chain.ts'
@@ -38,8 +38,8 @@ describe.skipIf(!hasPostgres)('on a server that writes its log only when it is a
     { text = 'x', runId = run }: { readonly text?: string; readonly runId?: RunId } = {},
   ): Promise<Head> {
     const fact =
-      head.seq === 0 ? everyFact(runId).run_started : { ...everyFact(runId).assistant_text_delta, text }
-    const events = stamped(runId, [fact], { afterSeq: head.seq, epoch: head.epoch })
+      head.seq === 0 ? sampleFacts(runId).run_started : { ...sampleFacts(runId).assistant_text_delta, text }
+    const events = stampFacts(runId, [fact], { afterSeq: head.seq, epoch: head.epoch })
     return ledger.append(runId, { expectedSeq: head.seq, epoch: head.epoch }, events, options)
   }
 

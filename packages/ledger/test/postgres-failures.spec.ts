@@ -6,7 +6,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { describe, expect, it } from 'vitest'
 import { postgresChild } from './support/postgres-children.ts'
@@ -20,8 +20,10 @@ import {
 import { transactionPooler } from './support/postgres-pooler.ts'
 
 const run = sampleRunId(1)
-const start = stamped(run, [everyFact(run).run_started])
-const next = stamped(run, [everyFact(run).usage_updated, everyFact(run).cancel_requested], { afterSeq: 1 })
+const start = stampFacts(run, [sampleFacts(run).run_started])
+const next = stampFacts(run, [sampleFacts(run).usage_updated, sampleFacts(run).cancel_requested], {
+  afterSeq: 1,
+})
 const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
 const barrier = { durability: 'barrier' } as const
 
@@ -134,7 +136,7 @@ describe.skipIf(!hasPostgres)('ids that Postgres cannot hold', () => {
       await expect(ledger.put(odd, { key: 'k', command, at: 1 })).rejects.toMatchObject({
         code: 'run_not_found',
       })
-      const events = stamped(odd, [everyFact(run).cancel_requested])
+      const events = stampFacts(odd, [sampleFacts(run).cancel_requested])
       await expect(append(ledger, events, odd)).rejects.toThrow(ConfigurationError)
     }
     expect(await Array.fromAsync(ledger.runs())).toEqual([])

@@ -1,6 +1,6 @@
 import { ConfigurationError, type RuntimeEvent } from '@tallystick/core'
 import { deriveToolCallId } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import type { Statement } from '../src/postgres/connections.ts'
 import {
@@ -22,8 +22,8 @@ async function filledSchema(): Promise<string> {
   const ledger = openLedger(schema)
   for (let ordinal = 1; ordinal <= 20; ordinal++) {
     const runId = sampleRunId(ordinal)
-    const facts = everyFact(runId)
-    const events = stamped(runId, [
+    const facts = sampleFacts(runId)
+    const events = stampFacts(runId, [
       facts.run_started,
       ...Array.from({ length: 30 }, (_, turn) => [
         ...Array.from({ length: 9 }, () => ({ ...facts.assistant_text_delta, turn })),
@@ -93,10 +93,10 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
   it('reads pages of large bodies that end early', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
-    const facts = everyFact(run)
+    const facts = sampleFacts(run)
     const data = Array.from({ length: 40 }, () => 'x'.repeat(10_000))
     const large = { ...facts.tool_progress, data }
-    const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
+    const events = stampFacts(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const lengthAfter = async (pos: number): Promise<number> =>
       (

@@ -1,5 +1,5 @@
 import type { Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { chainFaults, textsOf } from './support/postgres-chain.ts'
@@ -92,7 +92,10 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
           expect(await child.hear()).toHaveProperty('seq')
         child.signal('SIGSTOP')
         const head = await ledger.acquire(run)
-        const own = stamped(run, [everyFact(run).cancel_requested], { afterSeq: head.seq, epoch: head.epoch })
+        const own = stampFacts(run, [sampleFacts(run).cancel_requested], {
+          afterSeq: head.seq,
+          epoch: head.epoch,
+        })
         const after = await ledger.append(run, { expectedSeq: head.seq, epoch: head.epoch }, own, {
           durability: 'barrier',
         })

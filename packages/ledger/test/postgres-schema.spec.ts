@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { objectsAsMade, listSchemaObjects } from '../src/postgres/audit.ts'
@@ -17,19 +17,19 @@ import {
 } from './support/postgres-database.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 
 /** Four events, two commands of which one was taken, and a take-over. */
 async function ledgerSchema(schema = freshSchema()): Promise<string> {
   const ledger = openLedger(schema)
-  const events = stamped(run, [facts.run_started, facts.tool_started, facts.tool_result])
+  const events = stampFacts(run, [facts.run_started, facts.tool_started, facts.tool_result])
   // One at a time, so that each has a row of its own.
   for (const [expectedSeq, event] of events.entries()) {
     await ledger.append(run, { expectedSeq, epoch: 1 }, [event], { durability: 'barrier' })
   }
   const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
   for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
-  const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
+  const next = stampFacts(run, [facts.cancel_requested], { afterSeq: 3 })
   await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, {
     durability: 'barrier',
     consumedInboxKeys: ['k1'],
@@ -163,7 +163,7 @@ async function commentOf(schema: string): Promise<string | undefined> {
 
 /** What every use of a ledger is refused with. */
 async function refusalOf(ledger: Ledger): Promise<string> {
-  const start = stamped(run, [facts.run_started])
+  const start = stampFacts(run, [facts.run_started])
   const append = ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
   await expect(append).rejects.toThrow(LedgerUnavailableError)
   return await append.then(String, String)
@@ -194,13 +194,13 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
     const ledger = openLedger(schema)
     const data = Array.from({ length: 40 }, () => 'x'.repeat(10_000))
     const large = { ...facts.tool_progress, data }
-    const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
+    const events = stampFacts(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const lengthFrom = async (fromSeq: number): Promise<number> =>
       (await readRows(storeOf(ledger).database, { runId: run, fromSeq, toSeq: 9_999 })).length
     expect([await lengthFrom(1), await lengthFrom(5), await lengthFrom(9)]).toEqual([4, 3, 2])
     expect(await Array.fromAsync(ledger.read(run))).toEqual(events)
-    const many = stamped(
+    const many = stampFacts(
       run,
       Array.from({ length: 600 }, () => facts.cancel_requested),
       { afterSeq: 10 },
@@ -294,7 +294,7 @@ describe.skipIf(!hasPostgres)('opening what is not a ledger', () => {
     await ledger.put(run, { key: 'k9', command: { type: 'cancel' }, at: 1 })
     const started = { ...facts.tool_started, toolCallId: sampleCallId(run, 2) }
     const more = [facts.guardrail_tripped, facts.usage_updated, started]
-    const next = stamped(run, more, { afterSeq: 4, epoch: head.epoch })
+    const next = stampFacts(run, more, { afterSeq: 4, epoch: head.epoch })
     await ledger.append(run, { expectedSeq: 4, epoch: head.epoch }, next, {
       durability: 'barrier',
       consumedInboxKeys: ['k9'],

@@ -1,6 +1,6 @@
 import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
 import { type TailedEvent } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -21,7 +21,7 @@ const [first, second, third] = [1, 2, 3].map(sampleRunId) as [RunId, RunId, RunI
 const never = 0x7fffffff
 
 async function start(ledger: Ledger, runId: RunId): Promise<void> {
-  const events = stamped(runId, [everyFact(runId).run_started])
+  const events = stampFacts(runId, [sampleFacts(runId).run_started])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
 }
 
@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     await start(ledger, third)
     await runsBehind(ledger, undefined, 1)
     const held = await openTransaction(schema)
-    await held.start(schema, first, [everyFact(first).run_started])
+    await held.start(schema, first, [sampleFacts(first).run_started])
     await start(ledger, second)
     // The second is committed, with the greater pos and xid. A reader that got it now would continue after it, and miss the first.
     const seen = await Array.fromAsync(ledger.tail())
@@ -60,7 +60,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const held = await openTransaction(schema)
     await held.write()
     await start(ledger, second)
-    await held.start(schema, first, [everyFact(first).run_started])
+    await held.start(schema, first, [sampleFacts(first).run_started])
     expect(await Array.fromAsync(ledger.tail())).toEqual([])
     await held.commit()
     expect(await runsBehind(ledger, undefined, 2)).toEqual([first, second])
@@ -74,7 +74,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     await start(ledger, first)
     const held = await openTransaction(schema)
     await held.write()
-    const next = stamped(first, [everyFact(first).usage_updated], { afterSeq: 1 })
+    const next = stampFacts(first, [sampleFacts(first).usage_updated], { afterSeq: 1 })
     await ledger.append(first, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     const late = held.send(`with moved as (update ${schema}.run set head_seq = 3)
       insert into ${schema}.event (pos, run_id, seq, type, turn, at, epoch, v, body, salt, hash)
@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     await expect(refused).rejects.toThrow(LedgerUnavailableError)
     await expect(refused).rejects.toThrow(/came from another server.*number them anew/)
     // Everything else works: a later append comes after it, although its transaction is the lower one.
-    const next = stamped(first, [everyFact(first).cancel_requested], { afterSeq: 1 })
+    const next = stampFacts(first, [sampleFacts(first).cancel_requested], { afterSeq: 1 })
     await ledger.append(first, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     await withClient(async (client) => {
       await client.query(`begin;
@@ -165,8 +165,8 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const ledger = openLedger(schema)
     for (let ordinal = 1; ordinal <= 20; ordinal++) {
       const runId = sampleRunId(ordinal)
-      const facts = Array.from({ length: 99 }, () => everyFact(runId).usage_updated)
-      const events = stamped(runId, [everyFact(runId).run_started, ...facts])
+      const facts = Array.from({ length: 99 }, () => sampleFacts(runId).usage_updated)
+      const events = stampFacts(runId, [sampleFacts(runId).run_started, ...facts])
       await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     }
     const texts = await statementsOf(async (texts) => {
@@ -215,7 +215,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const url = new URL(connectionString)
     url.username = reader
     url.password = 'secret'
-    const lazy = stamped(first, [everyFact(first).cancel_requested], { afterSeq: 1 })
+    const lazy = stampFacts(first, [sampleFacts(first).cancel_requested], { afterSeq: 1 })
     await ledger.append(first, { expectedSeq: 1, epoch: 1 }, lazy, { durability: 'lazy' })
     const other = openLedger(schema, { connectionString: url.href, readOnly: true })
     expect(await runsBehind(other, undefined, 2)).toEqual([first, first])

@@ -3,7 +3,7 @@ import { chmodSync, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { LedgerConflictError, type Ledger } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { firstValueFrom } from 'rxjs'
@@ -17,8 +17,8 @@ import { temporaryFile } from './support/temporary-folder.ts'
 import { storeOf } from './support/lent-store.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
-const start = stamped(run, [facts.run_started])
+const facts = sampleFacts(run)
+const start = stampFacts(run, [facts.run_started])
 
 async function startedLedger(path: string, options: SqliteLedgerOptions = {}): Promise<Ledger> {
   const ledger = sqliteLedger(path, { pollIntervalMs: 5, ...options })
@@ -141,7 +141,7 @@ describe('several processes', () => {
     await hint
     const command = { type: 'steer', message: sampleMessage('k1'), receipt: 'k1' }
     expect(await ledger.inbox(run)).toEqual([{ key: 'k1', command, at: 1_760_000_000_000 }])
-    const next = stamped(run, [facts.cancel_requested], { afterSeq: 1 })
+    const next = stampFacts(run, [facts.cancel_requested], { afterSeq: 1 })
     await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, {
       durability: 'barrier',
       consumedInboxKeys: ['k1'],
@@ -155,7 +155,7 @@ describe('several processes', () => {
     const ledger = await startedLedger(path, {})
     const other = sqliteLedger(path)
     expect(await other.acquire(run)).toEqual({ seq: 1, epoch: 2 })
-    const late = stamped(run, [facts.tool_started], { afterSeq: 1 })
+    const late = stampFacts(run, [facts.tool_started], { afterSeq: 1 })
     const append = ledger.append(run, { expectedSeq: 1, epoch: 1 }, late, { durability: 'barrier' })
     await expect(append).rejects.toThrow(LedgerConflictError)
     await expect(append).rejects.toThrow(/epoch 2.*epoch 1/)

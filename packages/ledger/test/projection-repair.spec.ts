@@ -1,6 +1,6 @@
 // What becomes of rows of projections that are not as they were written, and of a refresh that others are in the way of.
 import { LedgerUnavailableError } from '@tallystick/core'
-import { foldTo, ledgerStats, projectionLag, rebuildProjections } from '@tallystick/ledger'
+import { foldTo, readLedgerStats, countProjectionLag, rebuildProjections } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { rewrite } from './support/kept-ledger.ts'
 import { longRun } from './support/long-run.ts'
@@ -30,7 +30,7 @@ describe('rows of projections that are not as they were written', () => {
     await refresh()
     const sound = await statsOf(ledger)
     change(`update run_summary set summary = '{' where pos = 1`)
-    expect(await ledgerStats(reader(), everything)).toEqual(sound)
+    expect(await readLedgerStats(reader(), everything)).toEqual(sound)
     expect(await differing(ledger)).toEqual(['projection'])
     await rebuildProjections(ledger)
     expect(await statsOf(ledger)).toEqual(sound)
@@ -54,10 +54,10 @@ describe('rows of projections that are not as they were written', () => {
     change(`delete from projection; delete from snapshot`)
     expect((await foldTo(ledger, runId)).phase).toBe('done')
     expect(rows('select seq from snapshot')).toEqual([])
-    expect(await projectionLag(ledger)).toBe((await ledger.head(runId))?.seq)
+    expect(await countProjectionLag(ledger)).toBe((await ledger.head(runId))?.seq)
     expect(await statsOf(ledger)).toEqual(sound)
     await refresh()
-    expect(await projectionLag(ledger)).toBe(0)
+    expect(await countProjectionLag(ledger)).toBe(0)
     expect(await statsOf(ledger)).toEqual(sound)
     await foldTo(ledger, runId)
     expect(rows('select seq from snapshot')).toHaveLength(1)
@@ -79,7 +79,7 @@ describe('projections beside other processes', () => {
     await refresh()
     expect(tries).toBe(2)
     expect((await statsOf(ledger)).counts.done).toBe(2)
-    expect(await projectionLag(ledger)).toBe(0)
+    expect(await countProjectionLag(ledger)).toBe(0)
     await recordRun(ledger, 3)
     tries = 0
     Object.assign(database, { change: () => Promise.resolve(++tries < 0) })

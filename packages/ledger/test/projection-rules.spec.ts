@@ -1,6 +1,6 @@
 // The claims of `projections.spec.ts` that take little time, and what a rebuild says.
 import { ConfigurationError, LedgerUnavailableError, memoryLedger } from '@tallystick/core'
-import { ledgerStats, projectionLag, rebuildProjections } from '@tallystick/ledger'
+import { readLedgerStats, countProjectionLag, rebuildProjections } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { getDatabase } from '../src/store/store.ts'
 import { refreshed } from './support/compare-projections.ts'
@@ -50,10 +50,10 @@ describe('projections that cannot be brought up to date', () => {
       Object.assign(getDatabase(ledger) ?? {}, { change })
     }
     const done = async (): Promise<number> =>
-      (await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done
+      (await readLedgerStats(ledger, { since: 0, maxListed: 1 })).counts.done
     failing(new LedgerUnavailableError('The disk is full.'))
     expect(await done()).toBe(2)
-    expect(await projectionLag(ledger)).toBeGreaterThan(0)
+    expect(await countProjectionLag(ledger)).toBeGreaterThan(0)
     failing(new TypeError('a mistake'))
     await expect(done()).rejects.toThrow('a mistake')
   })
@@ -66,22 +66,22 @@ describe('a rebuild', () => {
     const week = { since: 0, maxListed: 9 }
     await recordRun(ledger, 1)
     await recordRun(ledger, 2)
-    const sound = await ledgerStats(ledger, week)
+    const sound = await readLedgerStats(ledger, week)
     await bed.tamper(`update run_summary set notes = replace(notes, '"calls":2', '"calls":9')`)
-    expect(await ledgerStats(ledger, week)).not.toEqual(sound)
+    expect(await readLedgerStats(ledger, week)).not.toEqual(sound)
     const events = (await Array.fromAsync(ledger.find())).length
     const received: number[] = []
     expect(await rebuildProjections(ledger, (more) => received.push(more))).toEqual({ runs: 2, events })
     expect(received).toHaveLength(2)
-    expect(await ledgerStats(ledger, week)).toEqual(sound)
-    expect(await projectionLag(ledger)).toBe(0)
+    expect(await readLedgerStats(ledger, week)).toEqual(sound)
+    expect(await countProjectionLag(ledger)).toBe(0)
   })
 
   it('is refused by a ledger that keeps no projections, or may not write them', async () => {
     const none = memoryLedger()
     await expect(rebuildProjections(none)).rejects.toThrow(ConfigurationError)
     await expect(rebuildProjections(none)).rejects.toThrow(/keeps no projections.*sqliteLedger/)
-    expect(await projectionLag(none)).toBeUndefined()
+    expect(await countProjectionLag(none)).toBeUndefined()
     const bed = sqliteProjectionBed()
     await recordRun(bed.open())
     await expect(rebuildProjections(bed.open({ readOnly: true }))).rejects.toThrow(LedgerUnavailableError)

@@ -2,10 +2,10 @@
 import { memoryLedger } from '@tallystick/core'
 import {
   applyRetention,
-  ledgerStats,
-  projectionLag,
+  readLedgerStats,
+  countProjectionLag,
   rebuildProjections,
-  runSummaries,
+  readRunSummaries,
 } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { ProjectionTables } from '../src/projection/projections.ts'
@@ -44,11 +44,11 @@ describe('projections follow the events', () => {
     expect(received).toEqual([10, 7])
     await grown.grow(ledger, 0, 3)
     const reported: number[] = []
-    await ledgerStats(ledger, everything, { onProgress: (more) => reported.push(more) })
+    await readLedgerStats(ledger, everything, { onProgress: (more) => reported.push(more) })
     expect(reported).toEqual([3])
     // Without projections all events are read each time.
     const summed: number[] = []
-    await ledgerStats(elsewhere, everything, { onProgress: (more) => summed.push(more) })
+    await readLedgerStats(elsewhere, everything, { onProgress: (more) => summed.push(more) })
     expect(summed).toEqual([events.length])
   })
 
@@ -57,16 +57,16 @@ describe('projections follow the events', () => {
     await recordSome(ledger, 2)
     await refresh()
     const seen = watched(database)
-    await ledgerStats(ledger, everything)
+    await readLedgerStats(ledger, everything)
     expect(seen).toMatchObject({ made: [] })
     await recordRun(ledger, 3)
     const asked = watched(database)
-    await ledgerStats(ledger, everything, { refresh: false })
+    await readLedgerStats(ledger, everything, { refresh: false })
     expect(asked).toMatchObject({ made: [] })
-    expect(await projectionLag(ledger)).toBeGreaterThan(0)
+    expect(await countProjectionLag(ledger)).toBeGreaterThan(0)
     const other = reader()
     const read = watched(getDatabase(other) as StoreDatabase)
-    expect((await ledgerStats(other, everything)).counts.done).toBe(3)
+    expect((await readLedgerStats(other, everything)).counts.done).toBe(3)
     expect(read).toMatchObject({ made: [] })
   })
 
@@ -76,7 +76,7 @@ describe('projections follow the events', () => {
     await refresh()
     change(`update projection set version = 'other'`)
     const events = await Array.fromAsync(ledger.find())
-    expect(await projectionLag(ledger)).toBe(events.length)
+    expect(await countProjectionLag(ledger)).toBe(events.length)
   })
 })
 
@@ -93,10 +93,10 @@ describe('projections of up to 2000 runs that lag', () => {
       return runs(filter)
     }
     await begin(ledger, 2, 2001)
-    expect((await ledgerStats(other, everything)).counts).toMatchObject({ done: 1, unfinished: 2000 })
+    expect((await readLedgerStats(other, everything)).counts).toMatchObject({ done: 1, unfinished: 2000 })
     expect(lists).toEqual([])
     await begin(ledger, 2002, 2002)
-    expect((await ledgerStats(other, everything)).counts).toMatchObject({ done: 1, unfinished: 2001 })
+    expect((await readLedgerStats(other, everything)).counts).toMatchObject({ done: 1, unfinished: 2001 })
     expect(lists).toEqual(['runs'])
   })
 })
@@ -166,7 +166,7 @@ describe('rows of runs', () => {
     await refresh()
     change(`update run_summary set run_id = 'nobody' where pos = 1`)
     const [one, two] = await Array.fromAsync(ledger.runs(), ({ runId }) => runId)
-    expect(await Array.fromAsync(runSummaries(ledger, { since: 0 }))).toMatchObject([
+    expect(await Array.fromAsync(readRunSummaries(ledger, { since: 0 }))).toMatchObject([
       { runId: one },
       { runId: two },
     ])

@@ -1,4 +1,4 @@
-import { ledgerStats, projectionLag } from '@tallystick/ledger'
+import { readLedgerStats, countProjectionLag } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -20,11 +20,11 @@ describe('projections in a SQLite file', () => {
     const writer = new BetterSqlite3(path)
     onTestFinished(() => void writer.close())
     writer.exec('begin immediate')
-    const { counts } = await ledgerStats(ledger, { since: 0, maxListed: 1 })
+    const { counts } = await readLedgerStats(ledger, { since: 0, maxListed: 1 })
     expect(counts.done).toBe(1)
     writer.exec('commit')
-    expect(await projectionLag(ledger)).toBeGreaterThan(0)
-    await ledgerStats(ledger, { since: 0, maxListed: 1 })
-    expect(await projectionLag(ledger)).toBe(0)
+    expect(await countProjectionLag(ledger)).toBeGreaterThan(0)
+    await readLedgerStats(ledger, { since: 0, maxListed: 1 })
+    expect(await countProjectionLag(ledger)).toBe(0)
   })
 })

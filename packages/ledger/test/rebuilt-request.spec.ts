@@ -11,7 +11,7 @@ import {
 import { evolve, toTranscript } from '@tallystick/core/machine'
 import { manualClock, playProgram, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { foldTo, rebuiltRequest } from '@tallystick/ledger'
+import { foldTo, rebuildRequest } from '@tallystick/ledger'
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
@@ -49,13 +49,13 @@ const isCall = ({ event }: Recorded['moments'][number]): boolean => event.type =
 describe('the request of a state', () => {
   it('is the one that the model was sent, with the digest on record, as long as its call is in flight', async () => {
     const { model, moments } = await record([looks, answers], { maxOutputTokens: 50 })
-    const sent = moments.filter(isCall).map(({ state }) => rebuiltRequest(state))
+    const sent = moments.filter(isCall).map(({ state }) => rebuildRequest(state))
     expect(sent.map(({ request }) => request)).toEqual(model.requests)
     const inFlight = moments.filter(({ state }) => state.phase === 'streaming')
     expect(inFlight.length).toBeGreaterThan(6)
     for (const { event, state } of inFlight) {
       const call = moments.findLast((moment) => isCall(moment) && moment.event.seq <= event.seq)!.event
-      expect(rebuiltRequest(state)).toMatchObject({
+      expect(rebuildRequest(state)).toMatchObject({
         requestDigest: call.type === 'model_call_started' ? call.requestDigest : '',
         request: model.requests[event.turn - 1],
       })
@@ -66,7 +66,7 @@ describe('the request of a state', () => {
     const limits = { maxTurns: 3, maxTotalTokens: 2_000 }
     const { model, moments } = await record([looks, looks, answers], {}, { limits })
     const before = moments.flatMap((moment, index) => (isCall(moment) ? [moments[index - 1]!.state] : []))
-    const due = before.map((state) => rebuiltRequest(state))
+    const due = before.map((state) => rebuildRequest(state))
     expect(due.map(({ request }) => request)).toEqual(model.requests)
     expect(due.map(({ requestDigest }) => requestDigest)).toEqual([undefined, undefined, undefined])
     expect(due.map(({ request }) => request.toolChoice.type)).toEqual(['auto', 'auto', 'none'])
@@ -78,7 +78,7 @@ describe('the request of a state', () => {
   it('is what a call would carry where none is due: the definition in force, and the transcript with placeholders', async () => {
     const { moments } = await record([looks, answers])
     const collected = moments.find(({ event }) => event.type === 'tool_requests_collected')!.state
-    const { model, request, requestDigest } = rebuiltRequest(collected)
+    const { model, request, requestDigest } = rebuildRequest(collected)
     expect({ model: model.modelId, requestDigest }).toEqual({ model: 'scripted-1', requestDigest: undefined })
     expect(request).toMatchObject({
       instructions: 'Look.',
@@ -99,7 +99,7 @@ describe('the request of a state', () => {
         let state: RunState | undefined
         for (const event of events) {
           state = evolve(state, event)
-          const { request, requestDigest } = rebuiltRequest(state)
+          const { request, requestDigest } = rebuildRequest(state)
           const isInFlight = requestDigest !== undefined
           expect(isInFlight).toBe(state.phase === 'streaming')
           expect(isInFlight || isDeepStrictEqual(request.messages, toTranscript(state))).toBe(true)

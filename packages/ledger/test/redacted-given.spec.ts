@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { redactEvent } from '../src/format/redacted-event.ts'
 
 it('of what a run was given stay the names and ids, and nothing that says something', () => {
   const runId = sampleRunId(1)
   const model = { provider: 'p', api: 'a', modelId: 'm' }
-  const [event] = stamped(runId, [
+  const [event] = stampFacts(runId, [
     {
-      ...everyFact(runId).run_started,
+      ...sampleFacts(runId).run_started,
       givenModel: { model, options: { user: 'ada' } },
       toolChoice: { type: 'any' },
       parallelToolCalls: false,

@@ -2,7 +2,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { removedText } from '@tallystick/core/internal'
 import type { EventOf, Json, JsonObject } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { redactEvent } from '../src/format/redacted-event.ts'
 import { classifyContent } from '../src/store/redact.ts'
@@ -53,7 +53,7 @@ function marksIn(value: unknown): readonly string[] {
 
 it('leaves of each event its facts, and no text of its content', () => {
   const runId = sampleRunId(1)
-  const left = stamped(runId, Object.values(everyFact(runId))).map((event) => {
+  const left = stampFacts(runId, Object.values(sampleFacts(runId))).map((event) => {
     const bodies = everyValue(eventSchemas[event.type], event.type) as readonly JsonObject[]
     const redacted = bodies.map((body) =>
       redactEvent({ ...body, ...envelopeOf(event) } as unknown as RuntimeEvent),
@@ -308,7 +308,7 @@ const inContent =
 
 it('takes away no number, flag or word from a list, but for those of content', () => {
   const runId = sampleRunId(1)
-  const gone = stamped(runId, Object.values(everyFact(runId))).flatMap((event) =>
+  const gone = stampFacts(runId, Object.values(sampleFacts(runId))).flatMap((event) =>
     (everyValue(eventSchemas[event.type], event.type) as readonly JsonObject[]).flatMap((body) => {
       const redacted = redactEvent({ ...body, ...envelopeOf(event) } as unknown as RuntimeEvent)
       const left = new Set(factsIn(redacted as unknown as Json, event.type))
@@ -340,7 +340,7 @@ it('takes away no number, flag or word from a list, but for those of content', (
 
 it('leaves events whole that retention counts as facts', () => {
   const runId = sampleRunId(1)
-  for (const event of stamped(runId, Object.values(everyFact(runId)))) {
+  for (const event of stampFacts(runId, Object.values(sampleFacts(runId)))) {
     if (classifyContent(event.type) !== 'facts') continue
     for (const body of everyValue(eventSchemas[event.type], event.type)) {
       const whole = { ...(body as object), ...envelopeOf(event) } as unknown as RuntimeEvent
@@ -351,7 +351,7 @@ it('leaves events whole that retention counts as facts', () => {
 
 it('keeps of the settings of models what is a number', () => {
   const runId = sampleRunId(1)
-  const [started] = stamped(runId, [everyFact(runId).run_started])
+  const [started] = stampFacts(runId, [sampleFacts(runId).run_started])
   const modelSettings = {
     ...{ temperature: 0.2, topP: 0.9, seed: 7 },
     ...{ stop: ['secret'], providerOptions: { acme: { user: 'secret' } } },
@@ -364,7 +364,7 @@ it('keeps of the settings of models what is a number', () => {
   expect(left).toMatchObject({ modelSettings: kept, definition: { modelSettings: kept } })
 
   // A turn may have settings of its own.
-  const [called] = stamped(runId, [everyFact(runId).model_call_started])
+  const [called] = stampFacts(runId, [sampleFacts(runId).model_call_started])
   const call = called as Extract<RuntimeEvent, { readonly type: 'model_call_started' }>
   const leftOfCall = redactEvent({ ...call, change: { ...call.change, modelSettings } })
   expect(JSON.stringify(leftOfCall)).not.toContain('secret')
@@ -373,7 +373,7 @@ it('keeps of the settings of models what is a number', () => {
 
 it('keeps nothing of the stack of a check that threw', () => {
   const runId = sampleRunId(1)
-  const [event] = stamped(runId, [everyFact(runId).tool_requests_collected])
+  const [event] = stampFacts(runId, [sampleFacts(runId).tool_requests_collected])
   const collected = event as Extract<RuntimeEvent, { readonly type: 'tool_requests_collected' }>
   const refusal = { outcome: 'denied' as const, text: 'secret', error: 'secret' }
   const left = redactEvent({ ...collected, calls: collected.calls.map((call) => ({ ...call, refusal })) })
@@ -383,7 +383,7 @@ it('keeps nothing of the stack of a check that threw', () => {
 
 it('leaves every field of an event in its place, but for what is content alone', () => {
   const runId = sampleRunId(1)
-  const gone = stamped(runId, Object.values(everyFact(runId))).flatMap((event) => {
+  const gone = stampFacts(runId, Object.values(sampleFacts(runId))).flatMap((event) => {
     const inEnvelope = new Set(Object.keys(envelopeOf(event)))
     const left = redactEvent(event) as JsonObject
     const fields = Object.keys(event).filter((field) => !inEnvelope.has(field) && !(field in left))
@@ -401,7 +401,7 @@ it('leaves every field of an event in its place, but for what is content alone',
 
 it('leaves those fields that an event seldom has, but for what an application said in them', () => {
   const runId = sampleRunId(1)
-  const fields = stamped(runId, Object.values(everyFact(runId))).flatMap((event) =>
+  const fields = stampFacts(runId, Object.values(sampleFacts(runId))).flatMap((event) =>
     Object.keys((eventSchemas[event.type] as unknown as { readonly shape: object }).shape)
       .filter((field) => !(field in event))
       .map((field) => {
@@ -455,7 +455,7 @@ it('leaves those fields that an event seldom has, but for what an application sa
 })
 
 it('leaves of an input that was repaired how often, and not what', () => {
-  const event = stamped(sampleRunId(1), Object.values(everyFact(sampleRunId(1)))).find(
+  const event = stampFacts(sampleRunId(1), Object.values(sampleFacts(sampleRunId(1)))).find(
     ({ type }) => type === 'tool_requests_collected',
   ) as EventOf<'tool_requests_collected'>
   const calls = event.calls.map((call) => ({ ...call, input: { secret: 1 }, repairs: ['secret', 'secret'] }))
@@ -468,7 +468,7 @@ it.each(['assistant_message_finished', 'model_stream_failed'] as const)(
   'leaves of a refusal in %s what the vendor advises, and not why',
   (type) => {
     const runId = sampleRunId(1)
-    const [event] = stamped(runId, [everyFact(runId)[type]]) as readonly [RuntimeEvent]
+    const [event] = stampFacts(runId, [sampleFacts(runId)[type]]) as readonly [RuntimeEvent]
     const advice = { leaveOut: true, askAnother: true }
     const refused: object = { ...event, refusal: { ...advice, reason: 'secret' } }
     expect(redactEvent(refused as RuntimeEvent)).toMatchObject({

@@ -1,19 +1,19 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { RunAccumulator, listSpending } from '../src/projection/run-accumulator.ts'
 
-const facts = everyFact(sampleRunId(1))
+const facts = sampleFacts(sampleRunId(1))
 const { parent: fork, ...start } = facts.run_started
 const { usage: _usage, costUsd: _cost, ...usageOf } = facts.usage_updated
 const { usage: _summaryUsage, costUsd: _summaryCost, ...compacted } = facts.context_compacted
 
-type Facts = Parameters<typeof stamped>[1]
+type Facts = Parameters<typeof stampFacts>[1]
 
 /** What is accumulated of a run of these facts. */
 function accumulated(of: Facts) {
   const accumulator = new RunAccumulator()
-  for (const event of stamped(sampleRunId(1), of)) accumulator.add(event)
+  for (const event of stampFacts(sampleRunId(1), of)) accumulator.add(event)
   return accumulator.run
 }
 
@@ -41,7 +41,7 @@ describe('what is accumulated of a run', () => {
     const before = accumulated([start, call(1)])
     const accumulator = new RunAccumulator(before)
     expect(accumulator.run).toBe(before)
-    const [handedOff] = stamped(sampleRunId(1), [facts.agent_handed_off], { afterSeq: 2 })
+    const [handedOff] = stampFacts(sampleRunId(1), [facts.agent_handed_off], { afterSeq: 2 })
     accumulator.add(handedOff as RuntimeEvent)
     expect(accumulator.run).toEqual({ ...before, agents: ['assistant', 'booking'] })
   })

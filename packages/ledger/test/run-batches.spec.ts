@@ -1,6 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { runSummaries } from '@tallystick/ledger'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { readRunSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { isRunId } from '../src/format/event-row.ts'
@@ -14,9 +14,9 @@ async function begun(count: number): Promise<{ readonly ledger: Ledger; readonly
   onTestFinished(() => ledger.close())
   const runIds = Array.from({ length: count }, (_, index) => sampleRunId(index + 1))
   for (const runId of runIds) {
-    const { run_started, input_received: input } = everyFact(runId)
+    const { run_started, input_received: input } = sampleFacts(runId)
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
-    const events = stamped(runId, [start, input])
+    const events = stampFacts(runId, [start, input])
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   }
   await refreshed(ledger)
@@ -40,7 +40,7 @@ describe('a list without a filter', () => {
   it('given many runs, when they are listed, then their rows are looked up 64 at a time', async () => {
     const { ledger, runIds } = await begun(130)
     const counts = asked(ledger)
-    const listed = await Array.fromAsync(runSummaries(ledger, {}, { refresh: false }))
+    const listed = await Array.fromAsync(readRunSummaries(ledger, {}, { refresh: false }))
     expect(listed.map(({ runId }) => runId)).toEqual(runIds.toReversed())
     expect(counts).toEqual([64, 64, 2])
   })

@@ -1,6 +1,12 @@
 import { RunNotFoundError, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
-import { fitsFilter, runSummaries, runSummary, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
+import {
+  fitsFilter,
+  readRunSummaries,
+  readRunSummary,
+  type ListedRun,
+  type SummaryFilter,
+} from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { refreshed } from './support/compare-projections.ts'
@@ -52,7 +58,7 @@ describe('a list of runs', () => {
       runs: (...given: Parameters<typeof runs>) => (reported.push('runs'), runs(...given)),
     })
     const listed = async (filter: SummaryFilter): Promise<readonly unknown[]> =>
-      (await Array.fromAsync(runSummaries(ledger, filter))).map(({ runId }) => ids.indexOf(runId) + 1)
+      (await Array.fromAsync(readRunSummaries(ledger, filter))).map(({ runId }) => ids.indexOf(runId) + 1)
     for (const filter of [
       { statuses: ['done'] as const },
       { agent: 'assistant' },
@@ -76,9 +82,14 @@ describe('a list of runs', () => {
       const runId = await recordRun(ledger, 1)
       const unknown = sampleRunId(9)
       for (const filter of [{ before: unknown }, { before: unknown, since: 0 }])
-        await expect(Array.fromAsync(runSummaries(ledger, filter))).rejects.toThrow(RunNotFoundError)
-      await expect(runSummary(ledger, unknown)).rejects.toThrow(RunNotFoundError)
-      expect(await runSummary(ledger, runId)).toMatchObject({ runId, status: 'done', turns: 2, toolCalls: 2 })
+        await expect(Array.fromAsync(readRunSummaries(ledger, filter))).rejects.toThrow(RunNotFoundError)
+      await expect(readRunSummary(ledger, unknown)).rejects.toThrow(RunNotFoundError)
+      expect(await readRunSummary(ledger, runId)).toMatchObject({
+        runId,
+        status: 'done',
+        turns: 2,
+        toolCalls: 2,
+      })
     },
   )
 })

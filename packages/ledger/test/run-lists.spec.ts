@@ -1,7 +1,7 @@
 // Lists of more runs than are asked for at once, with runs of which projections do not tell yet.
 import { type Ledger } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { ledgerStats, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { readLedgerStats, readRunSummaries, readRunSummary, type SummaryFilter } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -28,15 +28,15 @@ const countdown = (from: number, to: number): readonly number[] =>
 async function append(
   ordinal: number,
   afterSeq: number,
-  facts: Parameters<typeof stamped>[1],
+  facts: Parameters<typeof stampFacts>[1],
 ): Promise<void> {
   const runId = sampleRunId(ordinal)
-  const events = stamped(runId, facts, { afterSeq }).map((event) => ({ ...event, at: event.at + ordinal }))
+  const events = stampFacts(runId, facts, { afterSeq }).map((event) => ({ ...event, at: event.at + ordinal }))
   await ledger.append(runId, { expectedSeq: afterSeq, epoch: 1 }, events, { durability: 'lazy' })
 }
 
 async function begin(ordinal: number): Promise<void> {
-  const { run_started, input_received: input, run_finished: end } = everyFact(sampleRunId(ordinal))
+  const { run_started, input_received: input, run_finished: end } = sampleFacts(sampleRunId(ordinal))
   const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
   const reason = ordinal % 5 === 0 ? 'model_failed' : 'answered'
   const ended = { ...end, reason, turn: 0, turns: 0, toolCalls: 0, usage: {} } as const
@@ -45,7 +45,10 @@ async function begin(ordinal: number): Promise<void> {
 
 /** What a list yields, by the ordinal of each run and its last event. */
 async function listed(of: Ledger, filter: SummaryFilter): Promise<readonly (readonly [number, number])[]> {
-  return (await Array.fromAsync(runSummaries(of, filter))).map(({ runId, seq }) => [ordinalOf(runId), seq])
+  return (await Array.fromAsync(readRunSummaries(of, filter))).map(({ runId, seq }) => [
+    ordinalOf(runId),
+    seq,
+  ])
 }
 const ordinals = async (of: Ledger, filter: SummaryFilter): Promise<readonly number[]> =>
   (await listed(of, filter)).map(([ordinal]) => ordinal)
@@ -58,7 +61,7 @@ beforeAll(async () => {
   await refreshed(ledger)
   // These have grown since, or are new.
   for (const ordinal of [30, 90, many])
-    await append(ordinal, 2, [everyFact(sampleRunId(ordinal)).input_received])
+    await append(ordinal, 2, [sampleFacts(sampleRunId(ordinal)).input_received])
   for (const ordinal of [many + 1, many + 2]) await begin(ordinal)
   reader = sqliteLedger(path, { readOnly: true })
   const [reading, running] = [reader.read.bind(reader), reader.runs.bind(reader)]
@@ -129,7 +132,7 @@ describe('a list of many runs', () => {
 
   it('continues run by run where its rows cannot be read any more', async () => {
     const seen: number[] = []
-    for await (const { runId } of runSummaries(reader, { since: 0 })) {
+    for await (const { runId } of readRunSummaries(reader, { since: 0 })) {
       seen.push(ordinalOf(runId))
       if (seen.length === 70) {
         tamper(path, (file) => file.exec('alter table run_summary rename column status to stand'))
@@ -145,19 +148,19 @@ describe('a list of many runs', () => {
       tamper(path, (file) =>
         file.prepare('update run_summary set summary = ? where run_id = ?').run(to, sampleRunId(ordinal)),
       )
-    const sound = JSON.stringify(await runSummary(ledger, sampleRunId(100)))
+    const sound = JSON.stringify(await readRunSummary(ledger, sampleRunId(100)))
     cut(100, '{')
     expect(await listed(reader, { since: 0 })).toEqual(whole)
-    expect(await runSummary(reader, sampleRunId(100))).toMatchObject({ seq: 2, status: 'unfinished' })
+    expect(await readRunSummary(reader, sampleRunId(100))).toMatchObject({ seq: 2, status: 'unfinished' })
     cut(100, sound)
   })
 })
 
 describe('one run', () => {
   it('comes from its row where that is up to date, and is read where it is not', async () => {
-    expect(await runSummary(reader, sampleRunId(100))).toMatchObject({ seq: 2, status: 'unfinished' })
+    expect(await readRunSummary(reader, sampleRunId(100))).toMatchObject({ seq: 2, status: 'unfinished' })
     expect(read).toEqual([])
-    expect(await runSummary(reader, sampleRunId(90))).toMatchObject({ seq: 3, status: 'unfinished' })
+    expect(await readRunSummary(reader, sampleRunId(90))).toMatchObject({ seq: 3, status: 'unfinished' })
     expect(read).toEqual([[90, 1]])
   })
 })
@@ -166,7 +169,7 @@ describe('stats of many runs', () => {
   it('name the newest, whichever lag', async () => {
     const asked = { since: 0, maxListed: 4 }
     for (const each of [reader, ledger]) {
-      const { counts, unfinished, failed, suspended, unreadable } = await ledgerStats(each, asked)
+      const { counts, unfinished, failed, suspended, unreadable } = await readLedgerStats(each, asked)
       expect(counts).toEqual({ done: 16, failed: 4, suspended: 0, unfinished: 132, unreadable: 0 })
       expect(unfinished.map(({ runId }) => ordinalOf(runId))).toEqual([152, 151, 150, 149])
       expect(failed.map(({ runId }) => ordinalOf(runId))).toEqual([20, 15, 10, 5])

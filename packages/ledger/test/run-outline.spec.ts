@@ -1,9 +1,9 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { OutlineFold, type RunOutline } from '../src/projection/run-outline.ts'
 
 const runId = sampleRunId(1)
-const facts = everyFact(runId)
+const facts = sampleFacts(runId)
 const callOf = (ordinal: number) => `call_${runId.replaceAll('-', '')}_1_1_${ordinal}`
 
 type Step = readonly [type: keyof typeof facts, more?: object]
@@ -12,7 +12,7 @@ type Step = readonly [type: keyof typeof facts, more?: object]
 function outlined(...changed: readonly Step[]): RunOutline {
   const bodies = changed.map(([type, more = {}]) => ({ ...facts[type], ...more }))
   const fold = new OutlineFold()
-  for (const event of stamped(runId, bodies)) fold.add(event)
+  for (const event of stampFacts(runId, bodies)) fold.add(event)
   return fold.outline
 }
 

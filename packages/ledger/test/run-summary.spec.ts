@@ -10,7 +10,7 @@ import {
 } from '@tallystick/core'
 import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { deriveChildRunId } from '@tallystick/core/vocabulary'
-import { foldTo, ledgerStats, runSummary } from '@tallystick/ledger'
+import { foldTo, readLedgerStats, readRunSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { projectRun } from '../src/projection/projections.ts'
 import { listSpending } from '../src/projection/run-accumulator.ts'
@@ -117,8 +117,8 @@ describe('a run on its way', () => {
 describe('a run that has ended', () => {
   it('tells why, what it took, and of what session it is', async () => {
     const { ledger, runId } = await driven({ steps: [{ text: 'Done.', usage }] }, 'ann')
-    const { startedAt, lastAt, seq } = (await runSummary(ledger, runId)) as never
-    expect(await runSummary(ledger, runId)).toStrictEqual({
+    const { startedAt, lastAt, seq } = (await readRunSummary(ledger, runId)) as never
+    expect(await readRunSummary(ledger, runId)).toStrictEqual({
       ...{ runId, status: 'done', seq, turn: 1, startedAt, lastAt, agent: 'boss', agents: ['boss'] },
       ...{ sessionId: 'ann', sessionPlace: 1, reason: 'answered', isStreaming: false, started: [] },
       waits: { approvals: [], deferred: [], children: [] },
@@ -143,7 +143,7 @@ describe('a run that has ended', () => {
   ])('as %s is %s', async (reason, status, options) => {
     const { ledger, runId } = await driven(options)
     const state = await foldTo(ledger, runId)
-    const summary = await runSummary(ledger, runId)
+    const summary = await readRunSummary(ledger, runId)
     expect(summary).toMatchObject({ status, reason })
     expect('hasDetail' in summary && summary.hasDetail).toBe('detail' in state && state.detail !== undefined)
   })
@@ -171,7 +171,7 @@ describe('a run that has ended', () => {
       ...{ turns: 2, toolCalls: 1, children: { runs: 1, turns: 2, toolCalls: 1 } },
       usage: { inputTokens: 40, outputTokens: 4 },
     })
-    const { sessions } = await ledgerStats(ledger, { since: 0, maxListed: 1 })
+    const { sessions } = await readLedgerStats(ledger, { since: 0, maxListed: 1 })
     expect(sessions).toMatchObject([{ turns: 4, toolCalls: 2, usage: { inputTokens: 40 }, unpriced: 1 }])
     // What the child spent is on the child's own line.
     expect(listSpending(accumulated!)).toMatchObject([
@@ -183,7 +183,7 @@ describe('a run that has ended', () => {
     const { ledger, runId } = await driven({ steps: [{ text: 'Done.' }] })
     const emptied: Ledger = { ...ledger, read: async function* () {} }
     await expect(foldTo(emptied, runId)).rejects.toThrow(RunNotFoundError)
-    await expect(runSummary(emptied, runId)).rejects.toThrow(RunNotFoundError)
+    await expect(readRunSummary(emptied, runId)).rejects.toThrow(RunNotFoundError)
     const broken: Ledger = {
       ...ledger,
       // oxlint-disable-next-line require-yield -- it fails first
@@ -191,6 +191,6 @@ describe('a run that has ended', () => {
         throw new TypeError('a mistake')
       },
     }
-    await expect(runSummary(broken, runId)).rejects.toThrow('a mistake')
+    await expect(readRunSummary(broken, runId)).rejects.toThrow('a mistake')
   })
 })

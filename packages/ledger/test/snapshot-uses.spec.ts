@@ -10,7 +10,7 @@ import { manualClock, scriptedModel, seededRandom } from '@tallystick/testkit'
 import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { eventsToFold } from '../src/projection/fold-to.ts'
+import { countEventsToFold } from '../src/projection/fold-to.ts'
 import { tamper } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -46,13 +46,13 @@ async function answered(): Promise<{
 describe('how many events a fold reads', () => {
   it('given snapshots, when they are counted, then from the nearest one before the event on', async () => {
     const { path, ledger, runId } = await answered()
-    expect(await eventsToFold(ledger, runId, 300)).toBe(300)
+    expect(await countEventsToFold(ledger, runId, 300)).toBe(300)
     await foldTo(ledger, runId, 250)
-    expect(await eventsToFold(ledger, runId, 300)).toBe(50)
-    expect(await eventsToFold(ledger, runId, 250)).toBe(0)
-    expect(await eventsToFold(ledger, runId, 249)).toBe(249)
+    expect(await countEventsToFold(ledger, runId, 300)).toBe(50)
+    expect(await countEventsToFold(ledger, runId, 250)).toBe(0)
+    expect(await countEventsToFold(ledger, runId, 249)).toBe(249)
     tamper(path, (database) => database.exec('drop table snapshot'))
-    expect(await eventsToFold(ledger, runId, 300)).toBe(300)
-    expect(await eventsToFold(memoryLedger(), runId, 300)).toBeUndefined()
+    expect(await countEventsToFold(ledger, runId, 300)).toBe(300)
+    expect(await countEventsToFold(memoryLedger(), runId, 300)).toBeUndefined()
   })
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { evolve, serializeState } from '@tallystick/core/machine'
-import { foldTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
+import { foldTo, readRunSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/store/redact.ts'
@@ -222,7 +222,7 @@ describe('snapshots near an event', () => {
     read.mockRestore()
     // Counts of what a run did are not taken twice from the events that were read twice.
     const calls = [{ name: 'look', outcome: 'success', count: 39 }]
-    expect(await runSummary(ledger, runId)).toMatchObject({ calls })
+    expect(await readRunSummary(ledger, runId)).toMatchObject({ calls })
   })
 
   it('are not left aside where the function that gets the events throws', async () => {
@@ -257,7 +257,7 @@ describe('snapshots near an event', () => {
     expect(read.mock.calls.map(([, range]) => range?.fromSeq)).toEqual([101])
     read.mockRestore()
     const calls = [{ name: 'look', outcome: 'success', count: 39 }]
-    expect(await runSummary(ledger, runId)).toMatchObject({ calls, seq: events.length })
+    expect(await readRunSummary(ledger, runId)).toMatchObject({ calls, seq: events.length })
     const verdicts = await Array.fromAsync(verifyLedger(ledger))
     expect(verdicts.filter(({ ok, differs }) => !ok || differs)).toEqual([])
   })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { LedgerDamagedError, LedgerUnavailableError, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { auditStore } from '../src/verify/store-audit.ts'
@@ -12,13 +12,13 @@ import { ledgerChild } from './support/child-process.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 const barrier = { durability: 'barrier' } as const
 
 /** The event of the run after this many. */
 function eventAt(seq: number, text = 'x'): readonly RuntimeEvent[] {
   const fact = seq === 0 ? facts.run_started : { ...facts.cancel_requested, reason: text }
-  return stamped(run, [fact], { afterSeq: seq })
+  return stampFacts(run, [fact], { afterSeq: seq })
 }
 
 function appendAt(ledger: Ledger, seq: number, text?: string): Promise<Head> {
@@ -82,7 +82,7 @@ describe('a disk that is full', () => {
       for (const [ordinal, seq] of heads) {
         const runId = sampleRunId(ordinal)
         expect(await ledger.head(runId)).toEqual({ seq, epoch: 1 })
-        const next = stamped(runId, [everyFact(runId).cancel_requested], { afterSeq: seq })
+        const next = stampFacts(runId, [sampleFacts(runId).cancel_requested], { afterSeq: seq })
         await ledger.append(runId, { expectedSeq: seq, epoch: 1 }, next, barrier)
       }
       expect((await Array.fromAsync(ledger.find())).length).toBe(acknowledged + heads.size)

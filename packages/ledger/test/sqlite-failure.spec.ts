@@ -1,7 +1,7 @@
 import { LedgerConflictError, LedgerDamagedError, LedgerUnavailableError } from '@tallystick/core'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { toLedgerError, sqliteCode } from '../src/sqlite/open-database.ts'
+import { toLedgerError, readSqliteCode } from '../src/sqlite/open-database.ts'
 
 const path = '/runs.db'
 const failed = (code: string): Error => new BetterSqlite3.SqliteError('it failed', code)
@@ -72,14 +72,14 @@ describe('a failure of SQLite', () => {
   })
 
   it('has a code only where SQLite has thrown it', () => {
-    expect(sqliteCode(failed('SQLITE_BUSY'))).toBe('SQLITE_BUSY')
+    expect(readSqliteCode(failed('SQLITE_BUSY'))).toBe('SQLITE_BUSY')
     const named = (name: string, code?: unknown): Error =>
       Object.assign(new Error('it failed'), { name, ...(code !== undefined && { code }) })
-    expect(sqliteCode(named('Error', 'SQLITE_BUSY'))).toBeUndefined()
-    expect(sqliteCode(named('SqliteError'))).toBeUndefined()
-    expect(sqliteCode(named('SqliteError', 5))).toBeUndefined()
-    expect(sqliteCode({ name: 'SqliteError', code: 'SQLITE_BUSY' })).toBeUndefined()
-    expect(sqliteCode(undefined)).toBeUndefined()
+    expect(readSqliteCode(named('Error', 'SQLITE_BUSY'))).toBeUndefined()
+    expect(readSqliteCode(named('SqliteError'))).toBeUndefined()
+    expect(readSqliteCode(named('SqliteError', 5))).toBeUndefined()
+    expect(readSqliteCode({ name: 'SqliteError', code: 'SQLITE_BUSY' })).toBeUndefined()
+    expect(readSqliteCode(undefined)).toBeUndefined()
   })
 })
 

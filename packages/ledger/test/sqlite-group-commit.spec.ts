@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, scriptedModel, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, scriptedModel, stampFacts } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
@@ -14,13 +14,13 @@ const barrier = { durability: 'barrier' } as const
 const runIds = Array.from({ length: 64 }, (_, index) => sampleRunId(index + 1))
 
 function started(runId: RunId): readonly RuntimeEvent[] {
-  return stamped(runId, [everyFact(runId).run_started])
+  return stampFacts(runId, [sampleFacts(runId).run_started])
 }
 
 /** The second event of a run, as large as it is asked to be. */
 function followed(runId: RunId, bytes = 1): readonly RuntimeEvent[] {
-  const fact = { ...everyFact(runId).cancel_requested, reason: 'x'.repeat(bytes) }
-  return stamped(runId, [fact], { afterSeq: 1 })
+  const fact = { ...sampleFacts(runId).cancel_requested, reason: 'x'.repeat(bytes) }
+  return stampFacts(runId, [fact], { afterSeq: 1 })
 }
 
 function ledgerIn(path: string): ReturnType<typeof sqliteLedger> {
@@ -96,8 +96,8 @@ describe('what many runs write at once', () => {
     const acknowledged: string[] = []
     const appends = ordinals.flatMap((ordinal) => {
       const runId = sampleRunId(ordinal)
-      const fact = everyFact(runId).cancel_requested
-      return stamped(runId, [fact, fact, fact], { afterSeq: 1 }).map(async (event) => {
+      const fact = sampleFacts(runId).cancel_requested
+      return stampFacts(runId, [fact, fact, fact], { afterSeq: 1 }).map(async (event) => {
         await ledger.append(runId, { expectedSeq: event.seq - 1, epoch: 1 }, [event], barrier)
         acknowledged.push(`${ordinal}.${event.seq}`)
       })
@@ -116,11 +116,11 @@ describe('what many runs write at once', () => {
     ]
     await ledger.append(two, { expectedSeq: 0, epoch: 1 }, started(two), barrier)
     const expected = { expectedSeq: 0, epoch: 1 }
-    const twice = { ...everyFact(three).tool_started }
-    const second = [...started(three), ...stamped(three, [twice, twice], { afterSeq: 1 })]
+    const twice = { ...sampleFacts(three).tool_started }
+    const second = [...started(three), ...stampFacts(three, [twice, twice], { afterSeq: 1 })]
     const endings = await Promise.allSettled([
       ledger.append(one, expected, started(one), barrier),
-      ledger.append(two, { expectedSeq: 7, epoch: 1 }, stamped(two, [twice], { afterSeq: 7 }), barrier),
+      ledger.append(two, { expectedSeq: 7, epoch: 1 }, stampFacts(two, [twice], { afterSeq: 7 }), barrier),
       ledger.append(three, expected, second, barrier),
       ledger.acquire(sampleRunId(9)),
       ledger.append(four, expected, started(four), barrier),
@@ -196,8 +196,8 @@ describe('a group that meets a full disk', () => {
       await append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)
     }
     leaveRoomFor(database, 12)
-    const fact = { ...everyFact(large).cancel_requested, reason: 'x'.repeat(100_000) }
-    const tooLarge = stamped(
+    const fact = { ...sampleFacts(large).cancel_requested, reason: 'x'.repeat(100_000) }
+    const tooLarge = stampFacts(
       large,
       Array.from({ length: events }, () => fact),
       { afterSeq: 1 },

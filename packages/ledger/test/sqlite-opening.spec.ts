@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -12,7 +12,7 @@ import { schemaVersion } from '../src/sqlite/schema.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
-const start = stamped(run, [everyFact(run).run_started])
+const start = stampFacts(run, [sampleFacts(run).run_started])
 
 async function smallLedger(path: string): Promise<void> {
   const ledger = sqliteLedger(path)
@@ -58,7 +58,7 @@ describe('opening with options', () => {
     const ledger = sqliteLedger(path, { busyTimeoutMs: 0 })
     const other = new BetterSqlite3(path)
     other.exec('begin immediate')
-    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    const next = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1 })
     const append = (): Promise<unknown> =>
       ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     await expect(append()).rejects.toThrow(LedgerUnavailableError)
@@ -201,7 +201,7 @@ describe('opening to read', () => {
       command: { type: 'steer', message: sampleMessage('x'), receipt: 'r' },
       at: 1,
     } as const
-    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    const next = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1 })
     const refused = [
       ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' }),
       ledger.acquire(run),
@@ -221,7 +221,7 @@ describe('opening to read', () => {
     const reader = sqliteLedger(path, { readOnly: true })
     expect(await reader.head(run)).toEqual({ seq: 1, epoch: 1 })
     const writer = sqliteLedger(path)
-    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    const next = stampFacts(run, [sampleFacts(run).cancel_requested], { afterSeq: 1 })
     await writer.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' })
     expect(await Array.fromAsync(reader.read(run))).toEqual([...start, ...next])
     await writer.close()

@@ -1,4 +1,4 @@
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
@@ -9,15 +9,15 @@ const run = sampleRunId(1)
 async function ledgerFile(): Promise<string> {
   const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
-  const facts = everyFact(run)
-  const events = stamped(run, [facts.run_started, facts.tool_started, facts.tool_result])
+  const facts = sampleFacts(run)
+  const events = stampFacts(run, [facts.run_started, facts.tool_started, facts.tool_result])
   // One at a time, so that each has a row of its own.
   for (const [expectedSeq, event] of events.entries()) {
     await ledger.append(run, { expectedSeq, epoch: 1 }, [event], { durability: 'barrier' })
   }
   const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
   for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
-  const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
+  const next = stampFacts(run, [facts.cancel_requested], { afterSeq: 3 })
   await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, {
     durability: 'barrier',
     consumedInboxKeys: ['k1'],

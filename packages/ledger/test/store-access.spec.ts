@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { rowsPerBatch } from '../src/store/database.ts'
@@ -10,8 +10,10 @@ it('a list of a ledger that is closed in its middle ends there, and says why', a
   const ledger = sqliteLedger(emptyLedgerFile())
   for (const ordinal of [1, 2, 3]) {
     const runId = sampleRunId(ordinal)
-    const { sessionId: _session, sessionPlace: _place, ...start } = everyFact(runId).run_started
-    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [start]), { durability: 'lazy' })
+    const { sessionId: _session, sessionPlace: _place, ...start } = sampleFacts(runId).run_started
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, [start]), {
+      durability: 'lazy',
+    })
   }
   const listed = ledger.runs()[Symbol.asyncIterator]()
   expect((await listed.next()).value).toMatchObject({ runId: sampleRunId(3) })
@@ -22,8 +24,11 @@ it('a list of a ledger that is closed in its middle ends there, and says why', a
 it('a search of a ledger that is closed between two of its batches ends there, and says why', async () => {
   const ledger = sqliteLedger(emptyLedgerFile())
   const runId = sampleRunId(1)
-  const { run_started, usage_updated } = everyFact(runId)
-  const events = stamped(runId, [run_started, ...Array.from({ length: rowsPerBatch }, () => usage_updated)])
+  const { run_started, usage_updated } = sampleFacts(runId)
+  const events = stampFacts(runId, [
+    run_started,
+    ...Array.from({ length: rowsPerBatch }, () => usage_updated),
+  ])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   const found = ledger.find({})[Symbol.asyncIterator]()
   for (let count = 0; count < rowsPerBatch; count++) await found.next()
@@ -35,7 +40,7 @@ it('a ledger that is closed claims no file any more, whatever is asked of it', a
   const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   const runId = sampleRunId(1)
-  const start = stamped(runId, [everyFact(runId).run_started])
+  const start = stampFacts(runId, [sampleFacts(runId).run_started])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
   await Promise.all([ledger.close(), ledger.close()])
   await ledger.close()

@@ -1,6 +1,6 @@
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { hostileTexts, sampleRunId } from '@tallystick/testkit'
-import { exportEvents, foldTo, runSummaries } from '@tallystick/ledger'
+import { exportEvents, foldTo, readRunSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { BadRunIdsError, formatRunId, quoteId, RunIdSieve, listUntilBadIds } from '../src/format/event-row.ts'
@@ -91,8 +91,8 @@ describe('a ledger file whose ids were forged, with a chain that verifies', () =
     expect(listed.error).toBeInstanceOf(LedgerDamagedError)
     expect(String(listed.error)).toMatch(/^[ -~]*$/)
     expect((await untilError(ledger.runs({ limit: 1 }))).items).toHaveLength(1)
-    expect((await untilError(runSummaries(ledger))).items.map((run) => run.runId)).toEqual(runIds)
-    const done = await untilError(runSummaries(ledger, { statuses: ['done', 'unreadable'] }))
+    expect((await untilError(readRunSummaries(ledger))).items.map((run) => run.runId)).toEqual(runIds)
+    const done = await untilError(readRunSummaries(ledger, { statuses: ['done', 'unreadable'] }))
     expect(done.items.map((run) => run.runId)).toEqual(runIds)
     for (const text of plantable) {
       expect(await ledger.head(text as RunId)).toBeUndefined()

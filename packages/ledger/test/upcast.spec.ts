@@ -1,7 +1,7 @@
 import { type Ledger, memoryLedger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -31,8 +31,8 @@ const runId: RunId = sampleRunId(1)
 
 /** A run whose input was recorded in an older version. */
 function olderRun(v: -1 | 0): readonly RuntimeEvent[] {
-  const { run_started: start, input_received: input } = everyFact(runId)
-  const [first, second] = stamped(runId, [start, input]) as [RuntimeEvent, RuntimeEvent]
+  const { run_started: start, input_received: input } = sampleFacts(runId)
+  const [first, second] = stampFacts(runId, [start, input]) as [RuntimeEvent, RuntimeEvent]
   const { message: _message, ...rest } = second as RuntimeEvent & { message: unknown }
   const said = v === 0 ? { text: 'Hello there' } : { words: ['Hello', 'there'] }
   return [first, { ...rest, ...said, v, kept: [1] } as never]

@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { everyFact, stamped } from '@tallystick/testkit'
+import { sampleFacts, stampFacts } from '@tallystick/testkit'
 import type { BrokenPlace, RunVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'
@@ -304,7 +304,7 @@ describe('verify on a ledger that was tampered with', () => {
     expect(store).toMatchObject({ ok: false, broken: { what: 'trigger run_advances', found: 'another' } })
     const ledger = sqliteLedger(path)
     const seq = (await ledger.head(runId))?.seq ?? 0
-    const next = stamped(runId, [everyFact(runId).guardrail_tripped], { afterSeq: seq })
+    const next = stampFacts(runId, [sampleFacts(runId).guardrail_tripped], { afterSeq: seq })
     const append = ledger.append(runId, { expectedSeq: seq, epoch: 1 }, next, { durability: 'barrier' })
     await expect(append).rejects.toThrow(LedgerDamagedError)
     expect(await ledger.head(runId)).toEqual({ seq, epoch: 1 })

@@ -1,5 +1,5 @@
 import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { verifyLedger, verifyRun, type RunVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
@@ -51,11 +51,11 @@ describe('verify on a sound ledger', () => {
 
   it('is not misled by a writer that appends while it reads', async () => {
     const runId = sampleRunId(1)
-    const { run_started: start, input_received: input } = everyFact(runId)
+    const { run_started: start, input_received: input } = sampleFacts(runId)
     const [memory, file] = [memoryLedger(), sqliteLedger(emptyLedgerFile())]
     const append = async (ledger: Ledger): Promise<void> => {
       const { seq = 0, epoch = 1 } = (await ledger.head(runId)) ?? {}
-      const next = stamped(runId, seq === 0 ? [start, input] : [input], { afterSeq: seq })
+      const next = stampFacts(runId, seq === 0 ? [start, input] : [input], { afterSeq: seq })
       await ledger.append(runId, { expectedSeq: seq, epoch }, next, { durability: 'lazy' })
     }
     const { database } = storeOf(file)
@@ -136,10 +136,10 @@ describe('verify on a list of runs that is damaged', () => {
 
 describe('verify on events that break a law', () => {
   const runId = sampleRunId(1)
-  const facts = everyFact(runId)
+  const facts = sampleFacts(runId)
 
   async function verdictOf(ledger: Ledger): Promise<RunVerdict> {
-    const batch = stamped(runId, [facts.run_started, facts.input_received, facts.tool_result])
+    const batch = stampFacts(runId, [facts.run_started, facts.input_received, facts.tool_result])
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, batch, { durability: 'lazy' })
     return verifyRun(ledger, runId)
   }

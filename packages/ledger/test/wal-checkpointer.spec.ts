@@ -1,6 +1,6 @@
 import { readHead } from '../src/store/records.ts'
 import { copyFileSync, statSync } from 'node:fs'
-import { manualClock, everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { manualClock, sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
@@ -9,7 +9,7 @@ import { openStore } from './support/open-store.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 const maxBytes = 256 * 1024
 
 const logBytes = (path: string): number => statSync(`${path}-wal`).size
@@ -34,7 +34,7 @@ async function kept() {
   const append = async (count: number): Promise<void> => {
     for (let left = count; left > 0; left--) {
       const fact = seq === 0 ? facts.run_started : { ...facts.cancel_requested, reason: 'x'.repeat(16_384) }
-      const events = stamped(run, [fact], { afterSeq: seq })
+      const events = stampFacts(run, [fact], { afterSeq: seq })
       await appendTo(run, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
       seq++
     }
@@ -190,13 +190,13 @@ describe('sqliteLedger', () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path, { maxWalBytes: maxBytes })
     onTestFinished(() => ledger.close())
-    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stamped(run, [facts.run_started]), {
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stampFacts(run, [facts.run_started]), {
       durability: 'barrier',
     })
     let longest = 0
     for (let seq = 1; seq <= 40; seq++) {
       const fact = { ...facts.cancel_requested, reason: `${seq}`.padEnd(16_384) }
-      const events = stamped(run, [fact], { afterSeq: seq })
+      const events = stampFacts(run, [fact], { afterSeq: seq })
       await ledger.append(run, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
       longest = Math.max(longest, logBytes(path))
     }
@@ -215,7 +215,7 @@ describe('sqliteLedger', () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path, { busyTimeoutMs: 1 })
     onTestFinished(() => ledger.close())
-    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stamped(run, [facts.run_started]), {
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stampFacts(run, [facts.run_started]), {
       durability: 'barrier',
     })
     const end = reading(path)

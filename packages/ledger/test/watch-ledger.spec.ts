@@ -1,7 +1,7 @@
 import { copyFileSync } from 'node:fs'
 import { ConfigurationError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { type TailedEvent } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { watchLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'
@@ -12,9 +12,9 @@ import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
 
 async function append(ledger: Ledger, runId: RunId, seq: number, text = `${seq}`): Promise<void> {
-  const facts = everyFact(runId)
+  const facts = sampleFacts(runId)
   const fact = seq === 1 ? facts.run_started : { ...facts.assistant_text_delta, text }
-  const events = stamped(runId, [fact], { afterSeq: seq - 1 })
+  const events = stampFacts(runId, [fact], { afterSeq: seq - 1 })
   await ledger.append(runId, { expectedSeq: seq - 1, epoch: 1 }, events, { durability: 'lazy' })
 }
 

@@ -1,5 +1,5 @@
 import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { watch } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'
@@ -7,9 +7,13 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 const saying = (text: string) => ({ ...facts.assistant_text_delta, text })
-const events = stamped(run, [facts.run_started, ...['a', 'b', 'c', 'd', 'e'].map(saying), facts.run_finished])
+const events = stampFacts(run, [
+  facts.run_started,
+  ...['a', 'b', 'c', 'd', 'e'].map(saying),
+  facts.run_finished,
+])
 
 async function append(ledger: Ledger, from: number, to: number): Promise<void> {
   const page = events.slice(from, to)

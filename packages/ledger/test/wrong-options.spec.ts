@@ -10,10 +10,10 @@ import {
   fitsFilter,
   foldTo,
   importEvents,
-  ledgerStats,
+  readLedgerStats,
   rebuildProjections,
   redact,
-  runSummaries,
+  readRunSummaries,
   verifyCheckpoints,
   writeCheckpoint,
 } from '@tallystick/ledger'
@@ -115,9 +115,9 @@ const write = (options: unknown) => exportRegression(ledger, runId, options as n
 const drive = (fixture: unknown, given: unknown, options?: unknown) =>
   replayRegression(fixture as never, given as never, options as never)
 const take = (seqs: unknown, options: unknown) => redact(ledger, runId, seqs as never, options as never)
-const count = (query: unknown, options?: unknown) => ledgerStats(ledger, query as never, options as never)
+const count = (query: unknown, options?: unknown) => readLedgerStats(ledger, query as never, options as never)
 const tell = (filter: unknown, options?: unknown) =>
-  Array.fromAsync(runSummaries(ledger, filter as never, options as never))
+  Array.fromAsync(readRunSummaries(ledger, filter as never, options as never))
 const fit = async (filter: unknown) => fitsFilter({ status: 'done' } as never, filter as never)
 const rebuild = (received: unknown) => rebuildProjections(ledger, received as never)
 const judge = (make: unknown, options?: unknown) =>
@@ -170,13 +170,17 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   ['a reason by a slip', () => take([1], { by: 'ada', raeson: 'x' }), 'Did you mean reason?'],
   ['a date for a time', () => take([1], { ...by, at: new Date(0) }), 'at is a Date'],
   ['one number for a list', () => take(1, by), 'the third argument is 1; expected a list of event numbers'],
-  ['stats from nowhere', () => count({ maxListed: 5 }), 'ledgerStats: since is missing'],
+  ['stats from nowhere', () => count({ maxListed: 5 }), 'readLedgerStats: since is missing'],
   ['stats from no number', () => count({ since: Number.NaN, maxListed: 5 }), 'since is NaN'],
   ['half a run', () => count({ since: 0, maxListed: 0.5 }), 'maxListed is 0.5; expected a whole number'],
   ['a count by another name', () => count({ since: 0, limit: 5 }), 'Did you mean maxListed?'],
   ['a refresh by a slip', () => count(week, { refesh: false }), 'Did you mean refresh?'],
   ['a refresh that is not one', () => count(week, { refresh: 0 }), 'refresh is 0; expected true or false'],
-  ['a status alone', () => tell({ status: 'done' }), 'runSummaries: status is not an option. Did you mean'],
+  [
+    'a status alone',
+    () => tell({ status: 'done' }),
+    'readRunSummaries: status is not an option. Did you mean',
+  ],
   ['a status that is not one', () => tell({ statuses: ['finished'] }), "statuses[0] is 'finished'"],
   ['an outcome that is not one', () => tell({ outcome: 'succes' }), "Did you mean 'success'?"],
   ['less than no run', () => tell({ limit: -1 }), 'limit is -1; expected a whole number'],

@@ -10,7 +10,7 @@ import type {
   TextPart,
 } from '@tallystick/core/vocabulary'
 import { finishReason, genAi, own } from './conventions.ts'
-import { contentText, type MaybeAttributes, nameText } from './span.ts'
+import { toContentText, type MaybeAttributes, nameText } from './span.ts'
 
 /** Longer texts are cut: one image, or one file that a tool has read, must not lose a span. */
 const maxText = 16_384
@@ -51,9 +51,9 @@ export class RunContent {
       parameters: inputSchema,
     }))
     return {
-      [genAi.instructions]: JSON.stringify([{ type: 'text', content: contentText(instructions, maxText) }]),
+      [genAi.instructions]: JSON.stringify([{ type: 'text', content: toContentText(instructions, maxText) }]),
       [genAi.inputMessages]: toHistoryText(messages),
-      [genAi.toolDefinitions]: definitions.length > 0 ? jsonText(definitions) : undefined,
+      [genAi.toolDefinitions]: definitions.length > 0 ? toJsonText(definitions) : undefined,
     }
   }
 
@@ -68,15 +68,15 @@ export class RunContent {
 
   decision(event: EventOf<'approval_decided'>): MaybeAttributes {
     this.note(event)
-    return { [own.decidedBy]: contentText(event.by, maxText) }
+    return { [own.decidedBy]: toContentText(event.by, maxText) }
   }
 
   result({ toolCallId, content }: EventOf<'tool_result'>): MaybeAttributes {
     const input = this.#inputs.get(toolCallId)
     this.#inputs.delete(toolCallId)
     return {
-      [genAi.toolArguments]: input === undefined ? undefined : jsonText(input),
-      [genAi.toolResult]: contentText(toResultText(content), maxText),
+      [genAi.toolArguments]: input === undefined ? undefined : toJsonText(input),
+      [genAi.toolResult]: toContentText(toResultText(content), maxText),
     }
   }
 }
@@ -98,7 +98,7 @@ function toMessage(message: Message): Json {
     const parts = message.results.map(({ toolCallId, content }) => ({
       type: 'tool_call_response',
       id: toolCallId,
-      response: contentText(toResultText(content), maxText),
+      response: toContentText(toResultText(content), maxText),
     }))
     return { role: 'tool', parts }
   }
@@ -109,7 +109,7 @@ function toParts(part: AssistantPart | ResultPart): readonly Json[] {
   switch (part.type) {
     case 'text':
     case 'reasoning':
-      return [{ type: part.type, content: contentText(part.text, maxText) }]
+      return [{ type: part.type, content: toContentText(part.text, maxText) }]
     case 'tool_call':
       return [
         {
@@ -130,7 +130,7 @@ function toParts(part: AssistantPart | ResultPart): readonly Json[] {
 /** A file by its address or its id. Its bytes stay in the ledger. */
 function toFile({ type, mediaType, url, providerFile }: ImagePart | FilePart): Json {
   const what = { modality: type === 'image' ? 'image' : 'document', mime_type: mediaType }
-  if (url !== undefined) return { type: 'uri', ...what, uri: contentText(url, maxText) }
+  if (url !== undefined) return { type: 'uri', ...what, uri: toContentText(url, maxText) }
   if (providerFile) return { type: 'file', ...what, file_id: providerFile.id }
   return { type: 'blob', ...what, content: '' }
 }
@@ -144,11 +144,11 @@ function toResultText(content: readonly (TextPart | ImagePart | FilePart)[]): st
 
 /** As an object, as the conventions ask, or as the beginning of its text if it is too long. */
 function toArguments(input: Json): Json {
-  return JSON.stringify(input).length > maxText ? jsonText(input) : input
+  return JSON.stringify(input).length > maxText ? toJsonText(input) : input
 }
 
-function jsonText(value: Json): string {
-  return contentText(JSON.stringify(value), maxText)
+function toJsonText(value: Json): string {
+  return toContentText(JSON.stringify(value), maxText)
 }
 
 export interface ContentOption {

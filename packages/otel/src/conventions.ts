@@ -127,7 +127,7 @@ const providerNames: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Returns what the conventions call a provider. */
-export function providerName(provider: string): string {
+export function toProviderName(provider: string): string {
   return providerNames.get(provider) ?? provider
 }
 

@@ -4,7 +4,7 @@ export { type IdGenerator, runIds, type RunTracing, traceRuns, type TraceRunsOpt
 export {
   type Measurement,
   toMeasurements,
-  recordedSpans,
+  readSpans,
   type RecordedSpansOptions,
   toSpans,
   readTraceparent,

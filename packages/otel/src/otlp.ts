@@ -82,12 +82,12 @@ function toOtlpSpan(span: Span): OtlpSpan {
     ...(parentSpanId !== undefined && { parentSpanId }),
     name,
     kind: kinds[span.kind],
-    startTimeUnixNano: nanoseconds(span.startedAt),
-    endTimeUnixNano: nanoseconds(span.endedAt),
+    startTimeUnixNano: toNanoseconds(span.startedAt),
+    endTimeUnixNano: toNanoseconds(span.endedAt),
     attributes: toOtlpAttributes(span.attributes),
     events: span.events.map(({ at, attributes, ...event }) => ({
       ...event,
-      timeUnixNano: nanoseconds(at),
+      timeUnixNano: toNanoseconds(at),
       attributes: toOtlpAttributes(attributes),
     })),
     links: span.links.map(({ attributes, ...link }) => ({
@@ -110,6 +110,6 @@ function toOtlpValue(value: AttributeValue): OtlpValue {
 }
 
 /** A number of 64 bits is a text in JSON. */
-function nanoseconds(at: number): string {
+function toNanoseconds(at: number): string {
   return String(BigInt(Math.trunc(at)) * 1_000_000n)
 }

@@ -8,7 +8,7 @@ import {
   anySpan,
   type Attributes,
   type AttributeValue,
-  callSpanId,
+  toCallSpanId,
   findLineage,
   type Span,
   toTraceId,
@@ -17,7 +17,7 @@ import { genAi, type MetricName, metrics, operations, own } from './conventions.
 
 type Start = EventOf<'run_started'>
 
-/** Options of `recordedSpans`. */
+/** Options of `readSpans`. */
 export interface RecordedSpansOptions extends ContentOption {
   /** Read child runs, too. Default: `true`. */
   readonly withChildren?: boolean | undefined
@@ -31,7 +31,7 @@ const recordedSpansOptions = fields<RecordedSpansOptions>({
   withChildren: maybe(trueOrFalse),
 })
 const eventSource = valueThat(
-  'the events of runs, as in [ … ]; of a ledger, recordedSpans reads them itself',
+  'the events of runs, as in [ … ]; of a ledger, readSpans reads them itself',
   (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
 )
 const eventList = listOf(
@@ -71,14 +71,14 @@ export function toSpans(events: Iterable<RuntimeEvent>, options: ContentOption =
  * Yields the ended spans of a recorded run and its child runs, each child run after its parent. Reads in constant
  * memory, and writes nothing.
  */
-export async function* recordedSpans(
+export async function* readSpans(
   ledger: Ledger,
   runId: RunId,
   options: RecordedSpansOptions = {},
 ): AsyncGenerator<Span> {
-  requireLedger('recordedSpans', ledger)
-  requireTextId('recordedSpans', runId)
-  requireOptions('recordedSpans', recordedSpansOptions, options)
+  requireLedger('readSpans', ledger)
+  requireTextId('readSpans', runId)
+  requireOptions('readSpans', recordedSpansOptions, options)
   const withContent = holdsContent(options)
   const { withChildren = true } = options
   const waiting: RunId[] = [runId]
@@ -130,7 +130,7 @@ export async function readTraceparent(
   const { traceId, traceFlags } = start
     ? findLineage(start, await readStartsBefore(ledger, start)).trace
     : { traceId: toTraceId(runId), traceFlags: 1 }
-  return `00-${traceId}-${callSpanId(runId, toolCallId)}-0${traceFlags}`
+  return `00-${traceId}-${toCallSpanId(runId, toolCallId)}-0${traceFlags}`
 }
 
 /** A number that a metric takes in. */
@@ -160,7 +160,7 @@ function measureChat(span: Span): readonly Measurement[] {
     typeof value === 'number' ? [{ metric, value, attributes: counted }] : []
   const firstChunk = span.attributes[genAi.timeToFirstChunk]
   return [
-    { metric: metrics.chatDuration, value: seconds(span), attributes: failed },
+    { metric: metrics.chatDuration, value: toSeconds(span), attributes: failed },
     ...(typeof firstChunk === 'number'
       ? [{ metric: metrics.chatTimeToFirstChunk, value: firstChunk, attributes: common }]
       : []),
@@ -177,7 +177,7 @@ function measureRun(span: Span): readonly Measurement[] {
   const common = pick(span, genAi.operation, genAi.agent, genAi.requestModel)
   const failed = { ...common, ...pick(span, genAi.errorType) }
   return [
-    { metric: metrics.agentDuration, value: seconds(span), attributes: failed },
+    { metric: metrics.agentDuration, value: toSeconds(span), attributes: failed },
     {
       metric: metrics.agentInferenceCalls,
       value: Number(span.attributes[own.modelCalls]),
@@ -189,10 +189,10 @@ function measureRun(span: Span): readonly Measurement[] {
 
 function measureCall(span: Span): readonly Measurement[] {
   const attributes = pick(span, genAi.operation, genAi.tool, genAi.agent, genAi.errorType)
-  return [{ metric: metrics.toolDuration, value: seconds(span), attributes }]
+  return [{ metric: metrics.toolDuration, value: toSeconds(span), attributes }]
 }
 
-function seconds({ startedAt, endedAt }: Span): number {
+function toSeconds({ startedAt, endedAt }: Span): number {
   return (endedAt - startedAt) / 1000
 }
 

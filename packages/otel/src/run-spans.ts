@@ -8,18 +8,18 @@ import {
   type FinishReason,
   type ModelFailure,
 } from '@tallystick/core/vocabulary'
-import { finishReason, genAi, operations, own, providerName } from './conventions.ts'
+import { finishReason, genAi, operations, own, toProviderName } from './conventions.ts'
 import {
   type Attributes,
-  callSpanId,
-  costAttributes,
+  toCallSpanId,
+  toCostAttributes,
   type Lineage,
   findLineage,
   type MaybeAttributes,
   nameText,
   type NewSpan,
   OpenSpan,
-  runSpanId,
+  toRunSpanId,
   type RunStarts,
   type Span,
   type SpanError,
@@ -27,7 +27,7 @@ import {
   type SpanLink,
   type SpanMove,
   type StartedSpan,
-  usageAttributes,
+  toUsageAttributes,
 } from './span.ts'
 import { RunContent } from './content.ts'
 
@@ -50,13 +50,13 @@ class ChatSpan {
 
   constructor(event: EventOf<'model_call_started'>, span: OpenSpan) {
     this.turn = event.turn
-    this.model = modelKey(event)
+    this.model = toModelKey(event)
     this.span = span
     this.addAttempt(event)
   }
 
   continuesWith(event: EventOf<'model_call_started'>): boolean {
-    return event.turn === this.turn && modelKey(event) === this.model
+    return event.turn === this.turn && toModelKey(event) === this.model
   }
 
   addAttempt({ at, maxOutputTokens }: EventOf<'model_call_started'>): void {
@@ -106,19 +106,19 @@ class ChatSpan {
 
   #end(at: number, error: SpanError | undefined): Span {
     const uses = [...this.#uses.values()]
-    this.span.set(usageAttributes(uses.reduce<Usage>((sum, { usage }) => addUsage(sum, usage), {})))
+    this.span.set(toUsageAttributes(uses.reduce<Usage>((sum, { usage }) => addUsage(sum, usage), {})))
     const costs = uses.flatMap(({ costUsd }) => costUsd ?? [])
-    this.span.set(costAttributes(costs.length > 0 ? costs.reduce((sum, cost) => sum + cost, 0) : undefined))
+    this.span.set(toCostAttributes(costs.length > 0 ? costs.reduce((sum, cost) => sum + cost, 0) : undefined))
     return this.span.end(at, error)
   }
 }
 
-function modelKey({ model }: EventOf<'model_call_started'>): string {
+function toModelKey({ model }: EventOf<'model_call_started'>): string {
   return JSON.stringify([model.provider, model.api, model.modelId])
 }
 
 /** How a model was asked to write: each setting of the run wins over the agent's. */
-function requestAttributes(
+function toRequestAttributes(
   { modelSettings: ofRun }: EventOf<'run_started'>,
   { modelSettings: ofAgent, output }: AgentDefinition,
 ): MaybeAttributes {
@@ -141,7 +141,7 @@ function finishAttributes(
   return {
     [genAi.inputTokens]: usage.inputTokens,
     [genAi.outputTokens]: usage.outputTokens,
-    ...costAttributes(costUsd),
+    ...toCostAttributes(costUsd),
     [own.finishReason]: reason,
     [own.turns]: turns,
     [own.toolCalls]: toolCalls,
@@ -180,7 +180,7 @@ class SummarySpan {
   }
 
   #end(at: number, error: SpanError | undefined): Span {
-    this.span.set({ ...usageAttributes(this.#usage), ...costAttributes(this.#costUsd) })
+    this.span.set({ ...toUsageAttributes(this.#usage), ...toCostAttributes(this.#costUsd) })
     return this.span.end(at, error)
   }
 
@@ -314,7 +314,7 @@ export class RunSpans {
     const { follows, trace } = this.#lineage
     this.#run = this.#begin(
       {
-        id: runSpanId(this.#start.runId),
+        id: toRunSpanId(this.#start.runId),
         parentId: trace.parentSpanId,
         name: `${operations.agent} ${nameText(agent)}`,
         at,
@@ -332,7 +332,7 @@ export class RunSpans {
       },
       follows && {
         traceId: follows.traceId,
-        spanId: runSpanId(follows.runId),
+        spanId: toRunSpanId(follows.runId),
         attributes: { [own.relation]: follows.relation },
       },
     )
@@ -348,7 +348,7 @@ export class RunSpans {
     this.#closeChat((chat) => chat.giveUp(event.at))
     const id = toSpanId(event.runId, 'chat', event.turn, event.attempt)
     const span = this.#beginModelCall(id, event, {
-      ...requestAttributes(this.#start, this.#definition),
+      ...toRequestAttributes(this.#start, this.#definition),
       [genAi.conversationCompacted]: this.#isCompacted || undefined,
     })
     this.#chat = new ChatSpan(event, span)
@@ -367,7 +367,7 @@ export class RunSpans {
       at,
       attributes: {
         [genAi.operation]: operations.chat,
-        [genAi.provider]: nameText(providerName(model.provider)),
+        [genAi.provider]: nameText(toProviderName(model.provider)),
         [genAi.requestModel]: nameText(model.modelId),
         [genAi.stream]: true,
         [own.turn]: turn,
@@ -442,7 +442,7 @@ export class RunSpans {
   #beginCall(event: EventOf<'tool_started'> | EventOf<'tool_result'>, child?: string): OpenSpan {
     const { at, runId, turn, toolCallId, name } = event
     const span = this.#begin({
-      id: callSpanId(runId, toolCallId, child),
+      id: toCallSpanId(runId, toolCallId, child),
       parentId: this.#agentSpanId,
       name: `${operations.tool} ${nameText(name)}`,
       at,

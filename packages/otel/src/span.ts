@@ -57,20 +57,17 @@ export type SpanMove =
   | { readonly type: 'ended'; readonly span: Span }
 
 /** A span that has ended. */
-export const anySpan: OptionCheck = option.valueThat(
-  'an ended span, such as recordedSpans yields',
-  (value) => {
-    const { attributes, startedAt, endedAt, events, links } = Object(value) as Partial<Span>
-    return (
-      typeof attributes === 'object' &&
-      attributes !== null &&
-      typeof startedAt === 'number' &&
-      typeof endedAt === 'number' &&
-      Array.isArray(events) &&
-      Array.isArray(links)
-    )
-  },
-)
+export const anySpan: OptionCheck = option.valueThat('an ended span, such as readSpans yields', (value) => {
+  const { attributes, startedAt, endedAt, events, links } = Object(value) as Partial<Span>
+  return (
+    typeof attributes === 'object' &&
+    attributes !== null &&
+    typeof startedAt === 'number' &&
+    typeof endedAt === 'number' &&
+    Array.isArray(events) &&
+    Array.isArray(links)
+  )
+})
 
 /** Longer names are cut: a model may ask for a tool by a name of any length. */
 const maxName = 200
@@ -86,7 +83,7 @@ export function nameText<Text extends string | undefined>(text: Text): Text exte
 }
 
 /** Returns content as a receiver accepts it: well formed, without NUL, and cut if it is too long. */
-export function contentText(text: string, maxChars: number): string {
+export function toContentText(text: string, maxChars: number): string {
   const cut = text.length > maxChars ? `${text.slice(0, maxChars)}…` : text
   return cut.toWellFormed().replaceAll('\0', '\uFFFD')
 }
@@ -163,7 +160,7 @@ function keepKnown(attributes: MaybeAttributes): Attributes {
 }
 
 /** The tokens of a call, or of many. */
-export function usageAttributes(usage: Usage): MaybeAttributes {
+export function toUsageAttributes(usage: Usage): MaybeAttributes {
   return {
     [genAi.inputTokens]: usage.inputTokens,
     [genAi.outputTokens]: usage.outputTokens,
@@ -173,7 +170,7 @@ export function usageAttributes(usage: Usage): MaybeAttributes {
   }
 }
 
-export function costAttributes(costUsd: number | undefined): MaybeAttributes {
+export function toCostAttributes(costUsd: number | undefined): MaybeAttributes {
   return { [own.costUsd]: costUsd }
 }
 
@@ -198,7 +195,7 @@ const noSpan = '0'.repeat(16)
 const noTrace = '0'.repeat(32)
 
 /** Returns the id of the span of a run. */
-export function runSpanId(runId: string): string {
+export function toRunSpanId(runId: string): string {
   return toSpanId(runId, 'run')
 }
 
@@ -206,7 +203,7 @@ export function runSpanId(runId: string): string {
  * Returns the id of the span of a call. If a child run does the work of the call, the id follows from the child run, so
  * that this run knows it, too.
  */
-export function callSpanId(runId: string, toolCallId: string, child?: string): string {
+export function toCallSpanId(runId: string, toolCallId: string, child?: string): string {
   return child === undefined ? toSpanId(runId, 'call', toolCallId) : toSpanId(child, 'caller')
 }
 

@@ -77,12 +77,12 @@ export interface IdGenerator {
  */
 export function runIds(): IdGenerator {
   return {
-    generateTraceId: () => next?.traceId ?? randomHex(16),
-    generateSpanId: () => next?.spanId ?? randomHex(8),
+    generateTraceId: () => next?.traceId ?? drawHex(16),
+    generateSpanId: () => next?.spanId ?? drawHex(8),
   }
 }
 
-function randomHex(bytes: number): string {
+function drawHex(bytes: number): string {
   const random = crypto.getRandomValues(new Uint8Array(bytes))
   // Ids of nothing but zeros are invalid.
   random[0] ||= 1

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
 import { hostileTexts, scriptedModel, testTool } from '@tallystick/testkit'
-import { recordedSpans, toSpans, traceRuns, type Attributes } from '@tallystick/otel'
+import { readSpans, toSpans, traceRuns, type Attributes } from '@tallystick/otel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'
 
@@ -28,7 +28,7 @@ async function attributesIn(
   options?: { readonly content?: boolean },
 ): Promise<readonly Attributes[]> {
   const [{ runId } = { runId: undefined as never }] = await Array.fromAsync(ledger.runs())
-  return (await Array.fromAsync(recordedSpans(ledger, runId, options))).map(({ attributes }) => attributes)
+  return (await Array.fromAsync(readSpans(ledger, runId, options))).map(({ attributes }) => attributes)
 }
 
 const json = (value: unknown): unknown => JSON.parse(String(value)) as unknown

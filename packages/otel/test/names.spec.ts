@@ -6,7 +6,7 @@ import {
   metricKinds,
   operations,
   own,
-  providerName,
+  toProviderName,
 } from '../src/conventions.ts'
 
 describe('the names of the conventions', () => {
@@ -90,7 +90,7 @@ describe('the names of the conventions', () => {
     ['openai', 'openai'],
     ['constructor', 'constructor'],
   ])('call the provider %s %s', (provider, name) => {
-    expect(providerName(provider)).toBe(name)
+    expect(toProviderName(provider)).toBe(name)
   })
 
   it.each([

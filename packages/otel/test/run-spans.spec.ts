@@ -7,14 +7,14 @@ import {
   type RunId,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
-import { recordedSpans, toSpans, type Span } from '@tallystick/otel'
+import { readSpans, toSpans, type Span } from '@tallystick/otel'
 import { describe, expect, it } from 'vitest'
 
 const look = testTool({ name: 'look', run: () => '21 °C' })
 const host = { clock: manualClock(), random: () => 0.5, report: () => {} }
 
 async function spansIn(ledger: Ledger, runId: RunId): Promise<readonly Span[]> {
-  return await Array.fromAsync(recordedSpans(ledger, runId))
+  return await Array.fromAsync(readSpans(ledger, runId))
 }
 
 /** Each span by its name, with the name of the span above it. */

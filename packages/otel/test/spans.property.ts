@@ -4,7 +4,7 @@ import type { RuntimeEvent, Usage } from '@tallystick/core'
 import { addUsage } from '@tallystick/core/vocabulary'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { recordedSpans, toSpans, type Span } from '@tallystick/otel'
+import { readSpans, toSpans, type Span } from '@tallystick/otel'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
 const numRuns = tries(200)
@@ -103,7 +103,7 @@ describe('the spans of random runs', () => {
           const all = toSpans(events)
           const before = toSpans(events.slice(0, cut % (events.length + 1)))
           expect(all.slice(0, before.length)).toEqual(before)
-          const recorded = await Array.fromAsync(recordedSpans(ledger, events[0]!.runId))
+          const recorded = await Array.fromAsync(readSpans(ledger, events[0]!.runId))
           const byId = (a: Span, b: Span): number => a.spanId.localeCompare(b.spanId)
           expect(recorded.toSorted(byId)).toEqual(toSpans([...events, ...others.flat()]).toSorted(byId))
         })

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { recordedSpans, readTraceparent, traceRuns } from '@tallystick/otel'
+import { readSpans, readTraceparent, traceRuns } from '@tallystick/otel'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'
@@ -32,7 +32,7 @@ describe('the trace context of a run', () => {
     'continues that of its caller (flags %s), and continues in what a tool calls',
     async (flags) => {
       const { runId, ledger, sent } = await runWith(`00-${trace}-${above}-${flags}`)
-      const spans = await Array.fromAsync(recordedSpans(ledger, runId))
+      const spans = await Array.fromAsync(readSpans(ledger, runId))
       expect(spans.at(-1)).toMatchObject({ traceId: trace, parentSpanId: above, traceFlags: Number(flags) })
       expect(sent).toEqual([`00-${trace}-${spans[1]?.spanId}-${flags}`])
       expect(spans[1]?.name).toBe('execute_tool look')
@@ -56,14 +56,14 @@ describe('the trace context of a run', () => {
     '0'.repeat(32),
   ])('is its own where the caller gives %s', async (traceId) => {
     const { runId, ledger } = await runWith(traceId)
-    const root = (await Array.fromAsync(recordedSpans(ledger, runId))).at(-1)
+    const root = (await Array.fromAsync(readSpans(ledger, runId))).at(-1)
     expect(root).toMatchObject({ traceId: runId.replaceAll('-', ''), traceFlags: 1 })
     expect(root?.parentSpanId).toBeUndefined()
   })
 
   it('takes a traceparent of a later version', async () => {
     const { runId, ledger } = await runWith(`cc-${trace}-${above}-01-what-the-future-holds`)
-    expect((await Array.fromAsync(recordedSpans(ledger, runId))).at(-1)).toMatchObject({
+    expect((await Array.fromAsync(readSpans(ledger, runId))).at(-1)).toMatchObject({
       parentSpanId: above,
     })
   })

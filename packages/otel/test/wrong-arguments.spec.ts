@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
-import { toMeasurements, recordedSpans, toSpans, toOtlp, readTraceparent } from '@tallystick/otel'
+import { toMeasurements, readSpans, toSpans, toOtlp, readTraceparent } from '@tallystick/otel'
 
 const nothing = undefined as never
 const path = 'runs.db' as never
@@ -18,20 +18,12 @@ it.each<readonly [string, () => unknown, string]>([
   ['a text for events', () => toSpans(path), 'toSpans: the list of events is a text'],
   ['what is not an event', () => toSpans([null as never]), 'toSpans: the list of events[0] is null'],
   ['an option of another function', () => toSpans([], { withChildren: true } as never), 'withChildren is no'],
-  [
-    'a path to read spans from',
-    () => recordedSpans(path, runId).next(),
-    'recordedSpans: the ledger is a text',
-  ],
-  [
-    'no run to read spans of',
-    () => recordedSpans(ledger, nothing).next(),
-    'recordedSpans: the run id is missing',
-  ],
+  ['a path to read spans from', () => readSpans(path, runId).next(), 'readSpans: the ledger is a text'],
+  ['no run to read spans of', () => readSpans(ledger, nothing).next(), 'readSpans: the run id is missing'],
   [
     'a choice of child runs that is none',
-    () => recordedSpans(ledger, runId, { withChildren: 'no' as never }).next(),
-    "recordedSpans: withChildren is a text, 'no'; expected true or false",
+    () => readSpans(ledger, runId, { withChildren: 'no' as never }).next(),
+    "readSpans: withChildren is a text, 'no'; expected true or false",
   ],
   ['no spans', () => toOtlp(nothing), 'toOtlp: the list of spans is missing: give a list'],
   [

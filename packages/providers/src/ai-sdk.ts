@@ -13,7 +13,7 @@ import { AiSdkReader, isOfAnswerSchema } from './ai-sdk/stream.ts'
 import { forwardEvents } from './shared/call.ts'
 import { createModel } from './shared/model.ts'
 import { copyOptions, type RecordedOptions } from './shared/options.ts'
-import { schemaInWords } from './shared/request.ts'
+import { describeSchemaMove } from './shared/request.ts'
 
 export type { AiSdkModel, AiSdkOptions, AiSdkWarning } from './ai-sdk/options.ts'
 
@@ -54,7 +54,7 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
         connect: async ({ abort }) => {
           const answerInWords = options.answerInInstructions ?? dropsAnswerSchema
           if (answerInWords && request.outputSchema) {
-            warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })
+            warn({ what: 'output_schema', message: describeSchemaMove('the provider does not pass it on') })
           }
           const settings = { ...options, answerInWords, warn }
           const { call, names } = renderCall(request, await describeReader(model, provider), settings)

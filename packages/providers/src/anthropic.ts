@@ -5,7 +5,7 @@ import {
   type AnthropicClient,
   type AnthropicMiddleware,
   api,
-  officialClient,
+  createOfficialClient,
   provider,
   sdk,
   type WireEvent,
@@ -25,7 +25,7 @@ import { type FallbackChanges, renderRequest } from './anthropic/request.ts'
 import { AnthropicReader } from './anthropic/stream.ts'
 import { offeredTools } from './anthropic/tools.ts'
 import { type Connection, forwardEvents, longestTimerMs, observeAnswer, type Opened } from './shared/call.ts'
-import { createModel, lazyClient } from './shared/model.ts'
+import { createModel, createLazyClient } from './shared/model.ts'
 import { copyOptions, type RecordedOptions } from './shared/options.ts'
 
 export type {
@@ -83,8 +83,8 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
     options,
     recorded,
     failures,
-    client: lazyClient('anthropic', sdk, options, (module, secrets) =>
-      officialClient(module, options, secrets),
+    client: createLazyClient('anthropic', sdk, options, (module, secrets) =>
+      createOfficialClient(module, options, secrets),
     ),
     start: ({ client, request, context, subscriber, warn }) => {
       let changes: FallbackChanges = {}
@@ -119,7 +119,7 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
         timeouts: options,
         connect,
         fallbackRequest: (failure) => {
-          const more = fallbackFor(failure, request)
+          const more = findFallback(failure, request)
           if (more === undefined || Object.keys(more).every((name) => name in changes)) return undefined
           changes = { ...changes, ...more }
           return connect
@@ -154,7 +154,7 @@ const refusedThinking = /signature|bound to|cannot be modified/i
 const refusedChoice = /tool_choice/i
 
 /** Returns how a request that was refused for one thing can do without it. */
-function fallbackFor(
+function findFallback(
   failure: ProviderError,
   { messages, toolChoice: { type } }: ModelRequest,
 ): FallbackChanges | undefined {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { erroneousReply, isMissingEnd, toProviderError } from '../src/ai-sdk/failure.ts'
-import { cutsReply, provenReason, toStopReason } from '../src/ai-sdk/stream.ts'
+import { createErroneousReplyError, isMissingEnd, toProviderError } from '../src/ai-sdk/failure.ts'
+import { cutsReply, requireReason, toStopReason } from '../src/ai-sdk/stream.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 const named = (name: string, message = 'x', more: object = {}): Error =>
@@ -33,8 +33,8 @@ describe('an end of a reply from the AI SDK', () => {
 
   it('counts where something proves it', () => {
     const proof = { endOfStreamIsEnd: false, endMissing: false, unproven: false }
-    expect(provenReason('stop', undefined, proof)).toBe('stop')
-    expect(provenReason('other', 'weary', proof)).toBe('other')
+    expect(requireReason('stop', undefined, proof)).toBe('stop')
+    expect(requireReason('other', 'weary', proof)).toBe('other')
     for (const [unified, raw, more] of [
       ['interrupted', undefined, {}],
       ['interrupted', 'x', {}],
@@ -43,14 +43,14 @@ describe('an end of a reply from the AI SDK', () => {
       ['error', 'x', { endMissing: true }],
     ] as const) {
       const given = { ...proof, ...more }
-      expect(() => provenReason(unified, raw, given)).toThrow('The stream ended before the reply did')
-      expect(provenReason(unified, raw, { ...given, endOfStreamIsEnd: true })).toBe('stop')
-      expect(() => provenReason(unified, raw, { ...given, endOfStreamIsEnd: true, unproven: true })).toThrow(
+      expect(() => requireReason(unified, raw, given)).toThrow('The stream ended before the reply did')
+      expect(requireReason(unified, raw, { ...given, endOfStreamIsEnd: true })).toBe('stop')
+      expect(() => requireReason(unified, raw, { ...given, endOfStreamIsEnd: true, unproven: true })).toThrow(
         'The stream ended before the reply did',
       )
     }
-    expect(() => provenReason('error', 'boom', { ...proof, endOfStreamIsEnd: true })).toThrow('(boom)')
-    expect(erroneousReply(undefined)).toMatchObject({ class: 'server', retryable: true })
+    expect(() => requireReason('error', 'boom', { ...proof, endOfStreamIsEnd: true })).toThrow('(boom)')
+    expect(createErroneousReplyError(undefined)).toMatchObject({ class: 'server', retryable: true })
   })
 
   it('is missing where the provider says so', () => {
@@ -142,7 +142,7 @@ describe('a failure of the AI SDK', () => {
   })
 
   it('stays as it is where it is one already', () => {
-    const failure = erroneousReply('x')
+    const failure = createErroneousReplyError('x')
     expect(failureOf(failure)).toBe(failure)
   })
 })

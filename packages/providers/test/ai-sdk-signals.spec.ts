@@ -3,7 +3,7 @@ import type { ProviderError } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { AiSdkReader } from '../src/ai-sdk/stream.ts'
-import { toolNames } from '../src/shared/request.ts'
+import { createToolNames } from '../src/shared/request.ts'
 import { callsOf, deltasOf, finished, lastUsage } from './kit/collect.ts'
 import type { Loose } from './kit/loose.ts'
 
@@ -12,7 +12,7 @@ function fold(
   parts: readonly Loose[],
   { endOfStreamIsEnd = false, tools = [] as readonly string[] } = {},
 ): { signals: ModelSignal[]; error?: ProviderError } {
-  const names = toolNames(tools, { maxLength: 64 })
+  const names = createToolNames(tools, { maxLength: 64 })
   const reply = new AiSdkReader({
     provider: 'test.chat',
     names,
@@ -116,7 +116,7 @@ describe('text and reasoning', () => {
 
 describe('a call', () => {
   it('streams its input, and is requested when the reply has proved whole, under its name here', () => {
-    const wireName = toolNames(['files/read'], { maxLength: 64 }).toWire('files/read')
+    const wireName = createToolNames(['files/read'], { maxLength: 64 }).toWire('files/read')
     const { signals } = fold(
       [
         { type: 'tool-input-start', id: 'c1', toolName: wireName },

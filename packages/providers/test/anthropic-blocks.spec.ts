@@ -10,10 +10,10 @@ import {
   withContainer,
   withProviderState,
 } from '../src/anthropic/reply.ts'
-import { toolNames } from '../src/shared/request.ts'
+import { createToolNames } from '../src/shared/request.ts'
 import { opaque } from './kit/fold.ts'
 
-const names = toolNames([], { maxLength: 64 })
+const names = createToolNames([], { maxLength: 64 })
 const never = (): undefined => undefined
 
 /** The part and the signals of a block that begins like this, gets these deltas, and ends. */

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { listBetas, markCache } from '../src/anthropic/request.ts'
 import {
   readCaller,
-  contentBlocks,
-  resultBlock,
+  toContentBlocks,
+  toResultBlock,
   readServerHalf,
-  textBlock,
+  toTextBlock,
 } from '../src/anthropic/messages.ts'
 
 const text = (words: string) => ({ type: 'text', text: words })
@@ -106,13 +106,13 @@ describe('the betas of a request', () => {
 
 describe('what a user sends, or a tool answers', () => {
   const blocks = (part: object, citations = false) =>
-    contentBlocks([part as UserPart | ResultPart], citations)
+    toContentBlocks([part as UserPart | ResultPart], citations)
   const base64 = (words: string) => Buffer.from(words).toString('base64')
 
   it('is not a block where it is a blank text, and whole characters else', () => {
-    expect([textBlock(''), textBlock(' \n\t')]).toEqual([[], []])
-    expect(textBlock(' a ')).toEqual([text(' a ')])
-    expect(textBlock('a\ud800')).toEqual([text('a\ufffd')])
+    expect([toTextBlock(''), toTextBlock(' \n\t')]).toEqual([[], []])
+    expect(toTextBlock(' a ')).toEqual([text(' a ')])
+    expect(toTextBlock('a\ud800')).toEqual([text('a\ufffd')])
   })
 
   it.each<readonly [string, object, object]>([
@@ -172,7 +172,7 @@ describe('what a user sends, or a tool answers', () => {
 
   it('is a result, with what it holds, or that it ended without output', () => {
     const result = (outcome: string, content: readonly object[]) =>
-      resultBlock({ toolCallId: 'c', name: 'f', outcome, content } as never, false, (id) => id)
+      toResultBlock({ toolCallId: 'c', name: 'f', outcome, content } as never, false, (id) => id)
     const base = { type: 'tool_result', tool_use_id: 'c' }
     expect(result('success', [])).toEqual(base)
     expect(result('success', [text('x')])).toEqual({ ...base, content: [text('x')] })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toolNames } from '../src/shared/request.ts'
+import { createToolNames } from '../src/shared/request.ts'
 import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { fold, opaque } from './kit/fold.ts'
 import type { Loose } from './kit/loose.ts'
@@ -274,7 +274,7 @@ describe('a tool call', () => {
   })
 
   it('goes by the name that we gave the tool', () => {
-    const names = toolNames(['files/read.all'], { maxLength: 64 })
+    const names = createToolNames(['files/read.all'], { maxLength: 64 })
     const wireName = names.toWire('files/read.all')
     const { signals } = fold(
       [start(), ...toolBlock(0, 'toolu_1', wireName, '{}'), done('tool_use'), stop],

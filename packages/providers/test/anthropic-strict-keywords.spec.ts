@@ -1,7 +1,7 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { anthropic } from '@tallystick/providers/anthropic'
 import { describe, expect, it } from 'vitest'
-import { failureInStream } from '../src/anthropic/failure.ts'
+import { toStreamFailure } from '../src/anthropic/failure.ts'
 import { fitSchema } from '../src/anthropic/tools.ts'
 
 const text = { type: 'string' }
@@ -126,19 +126,19 @@ describe('a failure in a stream of Anthropic', () => {
     ['overloaded_error', 'overloaded', true],
     ['toString', 'server', true],
   ])('%s is %s, retryable: %s', (type, failureClass, retryable) => {
-    const failure = failureInStream({ type, message: 'Some words' })
+    const failure = toStreamFailure({ type, message: 'Some words' })
     expect(failure).toMatchObject({ class: failureClass, retryable })
     expect(failure.message).toContain(`Anthropic broke the reply off (${type}): `)
   })
 
   it('of a request is known by its words, where these say more', () => {
-    const classOf = (type: string, message: string) => failureInStream({ type, message }).class
+    const classOf = (type: string, message: string) => toStreamFailure({ type, message }).class
     expect(classOf('invalid_request_error', 'prompt is too long: 9')).toBe('context_overflow')
     expect(classOf('invalid_request_error', 'blocked by the content filtering policy')).toBe(
       'content_filtered',
     )
     expect(classOf('api_error', 'prompt is too long: 9')).toBe('server')
-    expect(failureInStream({}).class).toBe('server')
+    expect(toStreamFailure({}).class).toBe('server')
   })
 })
 

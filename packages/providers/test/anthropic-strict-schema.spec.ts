@@ -2,7 +2,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { fitSchema, toolSchema } from '../src/anthropic/tools.ts'
+import { fitSchema, fitToolSchema } from '../src/anthropic/tools.ts'
 import { NotStrictError } from '../src/shared/strict-schema.ts'
 import { brokenSchema } from './kit/anthropic-schema-rules.ts'
 
@@ -180,7 +180,7 @@ describe('any schema', () => {
   it('of a tool has a plain object at its root', () => {
     fc.assert(
       fc.property(documents, (given) => {
-        const { schema } = toolSchema(given)
+        const { schema } = fitToolSchema(given)
         expect(schema['type']).toBe('object')
         expect(Object.keys(schema)).not.toEqual(
           expect.arrayContaining([expect.stringMatching(/Of$|^\$ref$/)]),
@@ -197,7 +197,7 @@ describe('a tool’s schema that is a choice', () => {
 
   it('becomes one object, which requires what all of them require, and tells of the choice', () => {
     const given = { anyOf: [{ $ref: '#/$defs/circle' }, square], $defs: { circle } }
-    const { schema, notes } = toolSchema(given)
+    const { schema, notes } = fitToolSchema(given)
     expect(schema).toEqual({
       $defs: { circle },
       type: 'object',
@@ -213,7 +213,7 @@ describe('a tool’s schema that is a choice', () => {
   })
 
   it('or made of parts requires what any part requires', () => {
-    const { schema } = toolSchema({ allOf: [circle, object({ note: text }, [])], description: 'A shape.' })
+    const { schema } = fitToolSchema({ allOf: [circle, object({ note: text }, [])], description: 'A shape.' })
     expect(schema).toMatchObject({
       properties: { kind: { const: 'circle' }, radius: {}, note: text },
       required: ['kind', 'radius'],
@@ -230,7 +230,7 @@ describe('a tool’s schema that is a choice', () => {
     ],
     ['to a name with signs', '#/$defs/a~1b~0c', { $defs: { 'a/b~c': circle } }],
   ])('or refers %s has the properties of what it means, and what it requires', (_, $ref, definitions) => {
-    const { schema, notes } = toolSchema({ $ref, ...definitions })
+    const { schema, notes } = fitToolSchema({ $ref, ...definitions })
     expect(schema).toEqual({
       ...{ ...definitions, type: 'object', properties: circle['properties'], required: ['kind', 'radius'] },
       description: `Rules: ${JSON.stringify({ $ref })}`,
@@ -243,7 +243,7 @@ describe('a tool’s schema that is a choice', () => {
     ['to itself', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }],
     ['to what is not a schema', { $ref: '#/$defs/a', $defs: { a: 7 } }],
   ])('or refers %s has no properties', (_, given) => {
-    const { schema } = toolSchema(given)
+    const { schema } = fitToolSchema(given)
     expect([schema['properties'], 'required' in schema]).toEqual([{}, false])
   })
 
@@ -252,7 +252,7 @@ describe('a tool’s schema that is a choice', () => {
       anyOf: [circle, object({ kind: { const: 'circle' } })],
       oneOf: [square, object({ side: { type: 'number' }, kind: text }, ['side'])],
     }
-    expect(toolSchema(given)).toMatchObject({
+    expect(fitToolSchema(given)).toMatchObject({
       schema: {
         properties: {
           kind: { anyOf: [{ const: 'circle' }, { const: 'square' }, text] },
@@ -265,7 +265,7 @@ describe('a tool’s schema that is a choice', () => {
   })
 
   it('is left alone where it is a plain object already', () => {
-    expect(toolSchema(circle)).toEqual({ schema: circle, notes: [] })
-    expect(toolSchema({}).schema).toEqual({ type: 'object' })
+    expect(fitToolSchema(circle)).toEqual({ schema: circle, notes: [] })
+    expect(fitToolSchema({}).schema).toEqual({ type: 'object' })
   })
 })

@@ -1,7 +1,7 @@
 // What becomes of an error that a client threw, or that the stream of a reply reports: without a server, one fact at a time.
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, toProviderError } from '../src/anthropic/failure.ts'
+import { toStreamFailure, toProviderError } from '../src/anthropic/failure.ts'
 
 describe('an answer that a client threw as an error', () => {
   const facts = { now: 1_000, requestId: 'req_of_the_call' }
@@ -166,17 +166,17 @@ describe('an answer that a client threw as an error', () => {
 
 describe('an error that the stream reports', () => {
   it('is judged by its type and its words', () => {
-    expect(failureInStream({ type: 'overloaded_error', message: 'Overloaded' }).toFailure()).toEqual({
+    expect(toStreamFailure({ type: 'overloaded_error', message: 'Overloaded' }).toFailure()).toEqual({
       class: 'overloaded',
       retryable: true,
       message:
         'Anthropic broke the reply off (overloaded_error): Overloaded. The service is busy; try again later.',
     })
-    expect(failureInStream({}).toFailure()).toMatchObject({
+    expect(toStreamFailure({}).toFailure()).toMatchObject({
       ...{ class: 'server', retryable: true },
       message: 'Anthropic broke the reply off. The fault is on the other side; try again later.',
     })
     const long = { type: 'invalid_request_error', message: 'prompt is too long' }
-    expect(failureInStream(long)).toMatchObject({ class: 'context_overflow', retryable: false })
+    expect(toStreamFailure(long)).toMatchObject({ class: 'context_overflow', retryable: false })
   })
 })

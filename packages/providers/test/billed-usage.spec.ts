@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Usage } from '@tallystick/core'
 import { anthropic } from '../src/anthropic.ts'
-import { type Steps, usageSignal } from '../src/anthropic/reply.ts'
+import { type Steps, toUsageSignal } from '../src/anthropic/reply.ts'
 import { openaiChat } from '../src/openai.ts'
 import { mergeUsageCounts } from '../src/shared/reply.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
@@ -107,12 +107,12 @@ describe('what Anthropic bills', () => {
     ['of three prompts', 4_000, { count: 3, firstPrompt: 1_000 }, 1_707],
     ['whose later prompts would be shorter', 1_200, { count: 3, firstPrompt: 1_000 }, 1_040],
   ])('estimates the conversation of a reply %s', (_, input, steps, tokens) => {
-    const { contextTokens } = usageSignal({ input_tokens: input, output_tokens: 40 }, steps)
+    const { contextTokens } = toUsageSignal({ input_tokens: input, output_tokens: 40 }, steps)
     expect(contextTokens).toBe(tokens)
   })
 
   it('estimates without the tokens of a reply that nothing was said of', () => {
-    const { contextTokens } = usageSignal({ input_tokens: 3_000 }, { count: 2, firstPrompt: 1_000 })
+    const { contextTokens } = toUsageSignal({ input_tokens: 3_000 }, { count: 2, firstPrompt: 1_000 })
     expect(contextTokens).toBe(2_000)
   })
 })

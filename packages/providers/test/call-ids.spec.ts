@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { nineAlphanumeric } from '../src/openai/chat-messages.ts'
-import { callIds, fitIdentifier, type IdentifiedCall, isIdentifier } from '../src/shared/request.ts'
+import { createCallIds, fitIdentifier, type IdentifiedCall, isIdentifier } from '../src/shared/request.ts'
 import { id } from './kit/history.ts'
 
 const call = (ordinal: number, ownId?: string): IdentifiedCall => ({
@@ -13,14 +13,14 @@ const long = (name: string): IdentifiedCall => ({ toolCallId: `${name}${'x'.repe
 const rules = [
   {
     name: 'up to 64 characters',
-    idsOf: (calls: readonly IdentifiedCall[]) => callIds(calls),
+    idsOf: (calls: readonly IdentifiedCall[]) => createCallIds(calls),
     fits: /^[\w-]{1,64}$/,
     own: ['toolu_1', 'a', '-'.repeat(64)],
     unfit: ['', 'a b', 'a'.repeat(65), 'ä'],
   },
   {
     name: 'nine letters and digits',
-    idsOf: (calls: readonly IdentifiedCall[]) => callIds(calls, nineAlphanumeric),
+    idsOf: (calls: readonly IdentifiedCall[]) => createCallIds(calls, nineAlphanumeric),
     fits: /^[a-zA-Z0-9]{9}$/,
     own: ['abcDEF123', '000000000', 'zzzzzzzzz'],
     unfit: ['', 'abcDEF12', 'abcDEF1234', 'abcDEF12_'],
@@ -56,7 +56,7 @@ describe.each(rules)('the ids of calls: $name', ({ idsOf, fits, own, unfit }) =>
 })
 
 it('a call keeps our id where the vendor gave none that fits', () => {
-  expect(callIds([call(1, 'a b'), call(2)])).toEqual(
+  expect(createCallIds([call(1, 'a b'), call(2)])).toEqual(
     new Map([
       [id(1), id(1)],
       [id(2), id(2)],
@@ -70,7 +70,7 @@ it('what is made of a text is the same in every version, so that requests on rec
     'read____4ba840cd',
     'a_be3d645d',
   ])
-  const nine = callIds([call(1), call(2)], nineAlphanumeric)
+  const nine = createCallIds([call(1), call(2)], nineAlphanumeric)
   expect([...nine.values()]).toEqual(['0e0tcgp1g', '0d6ujds1g'])
 })
 

@@ -4,7 +4,7 @@ import { collectCitations } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { AiSdkReader } from '../src/ai-sdk/stream.ts'
 import { openai } from '../src/openai.ts'
-import { toolNames } from '../src/shared/request.ts'
+import { createToolNames } from '../src/shared/request.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { finished } from './kit/collect.ts'
 import { fold } from './kit/fold.ts'
@@ -198,7 +198,7 @@ describe('what a reply through the AI SDK cites', () => {
   } as const
 
   it('is data of its text, and each source is one of its part', () => {
-    const names = toolNames([], { maxLength: 64 })
+    const names = createToolNames([], { maxLength: 64 })
     const reply = new AiSdkReader({
       provider: 'google',
       names,

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import {
   toClientFailure,
-  commonFailures,
-  connectionFailure,
-  failureText,
+  createCommonFailures,
+  toConnectionFailure,
+  formatFailureText,
   isApiError,
-  named,
+  formatName,
   readNetworkFailure,
-  quoted,
+  quoteFailure,
   readStatedRetry,
   judgeStatus,
   withRequestId,
 } from '../src/shared/failure.ts'
 
 const advice = { authentication: 'Mend the key.', permission: 'Ask.', not_found: 'Look.' }
-const failures = commonFailures({ who: 'The wire', advice })
+const failures = createCommonFailures({ who: 'The wire', advice })
 const coded = (code: unknown, cause?: unknown) => Object.assign(new Error('no', { cause }), { code })
 /** An error within so many others. */
 const within = (depth: number, error: Error): Error =>
@@ -67,7 +67,7 @@ describe('a broken connection', () => {
   ])(
     'before any answer is a failure that may be tried again: %s',
     (cause, timedOut, failureClass, message) => {
-      const failure = connectionFailure(failures, new Error('Connection error.', { cause }), {
+      const failure = toConnectionFailure(failures, new Error('Connection error.', { cause }), {
         ...{ who: 'The wire', timedOut, known: { requestId: 'req_1' } },
       })
       expect(failure).toMatchObject({ class: failureClass, retryable: true, requestId: 'req_1' })
@@ -183,15 +183,25 @@ it('failures of a stream name the request, where it is known', () => {
 })
 
 it('a provider’s words become one line of at most 300 characters', () => {
-  expect(failureText(' a\n\tb  c ')).toBe('a b c')
-  expect([300, 301].map((length) => failureText('x'.repeat(length)))).toEqual([
+  expect(formatFailureText(' a\n\tb  c ')).toBe('a b c')
+  expect([300, 301].map((length) => formatFailureText('x'.repeat(length)))).toEqual([
     'x'.repeat(300),
     `${'x'.repeat(299)}…`,
   ])
-  expect(failureText(`${'x'.repeat(298)}👋👋`)).toBe(`${'x'.repeat(298)}�…`)
-  expect(failureText('Bearer abc, Basic YWJjZGVmZw==, Basic plan')).toBe(
+  expect(formatFailureText(`${'x'.repeat(298)}👋👋`)).toBe(`${'x'.repeat(298)}�…`)
+  expect(formatFailureText('Bearer abc, Basic YWJjZGVmZw==, Basic plan')).toBe(
     'Bearer [struck out] Basic [struck out], Basic plan',
   )
-  expect([named('x'), named(''), named(undefined), named(null)]).toEqual([' (x)', '', '', ''])
-  expect([quoted('Why.'), quoted('Why. So'), quoted(' '), quoted('')]).toEqual([': Why', ': Why. So', '', ''])
+  expect([formatName('x'), formatName(''), formatName(undefined), formatName(null)]).toEqual([
+    ' (x)',
+    '',
+    '',
+    '',
+  ])
+  expect([quoteFailure('Why.'), quoteFailure('Why. So'), quoteFailure(' '), quoteFailure('')]).toEqual([
+    ': Why',
+    ': Why. So',
+    '',
+    '',
+  ])
 })

@@ -2,12 +2,12 @@ import { ProviderError } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
-import { commonFailures } from '../src/shared/failure.ts'
+import { createCommonFailures } from '../src/shared/failure.ts'
 import { type Connection, type ForwardedCall, forwardEvents } from '../src/shared/call.ts'
 import { type Overlong, SilenceWatch, type StreamEnding, type Timeouts } from '../src/shared/body.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 
-const common = commonFailures({
+const common = createCommonFailures({
   ...{ who: 'The wire', advice: { authentication: '', permission: '', not_found: '' } },
 })
 const failures: ForwardedCall<string>['failures'] = {

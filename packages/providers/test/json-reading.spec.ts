@@ -1,17 +1,17 @@
 import { isJsonObject } from '@tallystick/core/internal'
 import { describe, expect, it } from 'vitest'
-import { countAt, numberAt, objectAt, omitFields, textAt, wellFormed } from '../src/shared/json.ts'
+import { getCount, getNumber, getObject, omitFields, getText, mendText } from '../src/shared/json.ts'
 
 describe('what came off a wire', () => {
   const values = { text: 'x', empty: '', zero: 0, half: 0.5, less: -1, nan: Number.NaN, list: [], none: null }
   const numbers = { endless: Infinity, most: Number.MAX_SAFE_INTEGER, more: 2 ** 53, object: {}, truth: true }
   const wire = { ...values, ...numbers }
-  const readings = { textAt, numberAt, countAt, objectAt }
+  const readings = { getText, getNumber, getCount, getObject }
   const found = {
-    textAt: { text: 'x', empty: '' },
-    numberAt: { zero: 0, half: 0.5, less: -1, most: Number.MAX_SAFE_INTEGER, more: 2 ** 53 },
-    countAt: { zero: 0, half: 0.5, most: Number.MAX_SAFE_INTEGER },
-    objectAt: { object: {} },
+    getText: { text: 'x', empty: '' },
+    getNumber: { zero: 0, half: 0.5, less: -1, most: Number.MAX_SAFE_INTEGER, more: 2 ** 53 },
+    getCount: { zero: 0, half: 0.5, most: Number.MAX_SAFE_INTEGER },
+    getObject: { object: {} },
   }
 
   it.each(Object.keys(readings) as (keyof typeof readings)[])('is read by %s where it is one', (name) => {
@@ -49,13 +49,13 @@ describe('lone surrogates', () => {
   it('are replaced in texts and in names, at any depth, and the rest stays the same', () => {
     const kept = { a: [1, null, 'ä👋'] }
     const given = { kept, '\ud83d': 'x', list: ['\udc4b', true], deep: { text: 'a\ud83d' } }
-    expect(wellFormed(given)).toEqual({ kept, '�': 'x', list: ['�', true], deep: { text: 'a�' } })
+    expect(mendText(given)).toEqual({ kept, '�': 'x', list: ['�', true], deep: { text: 'a�' } })
   })
 
   it.each([[{ a: [{ b: 'x' }] }], [['x', {}]], ['x'], [null], [7]])(
     'that are not there change nothing: %j',
     (given) => {
-      expect(wellFormed(given)).toEqual(given)
+      expect(mendText(given)).toEqual(given)
     },
   )
 })

@@ -3,16 +3,16 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { ollama } from '@tallystick/providers/ollama'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
-  answeredFailure,
-  failureInStream,
+  toAnsweredFailure,
+  toStreamFailure,
   readHost,
   isAddress,
   toProviderError,
   type WireRequest,
 } from '../src/ollama/client.ts'
-import { contextTokensAt, promptWasCut } from '../src/ollama/stream.ts'
+import { findContextTokens, promptWasCut } from '../src/ollama/stream.ts'
 import { renderRequest } from '../src/ollama/request.ts'
-import { toolSchema } from '../src/ollama/tools.ts'
+import { toToolSchema } from '../src/ollama/tools.ts'
 import { collect, finished, request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
@@ -109,7 +109,7 @@ describe('a request to Ollama', () => {
 
 describe('a schema of a tool for Ollama', () => {
   const property = (schema: Loose, root: JsonObject = {}): unknown =>
-    (toolSchema({ properties: { a: schema }, ...root }).schema['properties'] as Loose).a
+    (toToolSchema({ properties: { a: schema }, ...root }).schema['properties'] as Loose).a
 
   it.each<[string, Loose, unknown]>([
     ['a constant of null', { const: null }, { enum: [null] }],
@@ -184,7 +184,7 @@ describe('a schema of a tool for Ollama', () => {
     expect(['#/$defs/a%20b', '#/$defs/a~0b', '#/$defs/a~1b', '#/$defs/deep/er'].map(at)).toEqual([
       ...[{ enum: [1] }, { enum: [2] }, { enum: [3] }, { enum: [4] }],
     ])
-    let whole: Loose = toolSchema({ type: 'object', properties: { self: { $ref: '#' } } }).schema
+    let whole: Loose = toToolSchema({ type: 'object', properties: { self: { $ref: '#' } } }).schema
     for (let depth = 0; depth < 4; depth++) whole = whole.properties.self
     expect(whole).toEqual({ description: 'A #, as above.' })
   })
@@ -200,7 +200,7 @@ describe('a schema of a tool for Ollama', () => {
   })
 
   it('names each keyword once that is in words, at whatever depth', () => {
-    const { inWords, schema } = toolSchema({
+    const { inWords, schema } = toToolSchema({
       ...{ type: 'array', description: 'All.', minProperties: 1 },
       properties: { a: { minimum: 1, items: { pattern: 'x' } }, b: { minimum: 2 } },
     })
@@ -236,9 +236,9 @@ describe('a context that was too small', () => {
   })
 
   it('has the size that was asked for, but for a prompt that is longer', () => {
-    const sizes = [undefined, 1, 4096, 4097].map((tokens) => contextTokensAt(asked(), tokens))
+    const sizes = [undefined, 1, 4096, 4097].map((tokens) => findContextTokens(asked(), tokens))
     expect(sizes).toEqual([4096, 4096, 4096, undefined])
-    expect(contextTokensAt(asked({ options: {} }), 1)).toBeUndefined()
+    expect(findContextTokens(asked({ options: {} }), 1)).toBeUndefined()
     const given = { ...settings, extraBody: { truncate: true } }
     const { signals } = fold([text('a'), done('length', { prompt_eval_count: 4096 })], { given })
     expect(finished(signals)?.stopReason).toBe('context_exceeded')
@@ -257,11 +257,11 @@ describe('a failure of Ollama', () => {
     ['exceed_context_size', 'context_overflow', false],
     ['the context size is too small', 'context_overflow', false],
   ])('in the stream is known by its words: %s', (words, failureClass, retryable) => {
-    expect(failureInStream(words)).toMatchObject({ class: failureClass, retryable })
+    expect(toStreamFailure(words)).toMatchObject({ class: failureClass, retryable })
   })
 
   const refused = (text: string, given: Record<string, string> = {}, status = 500) =>
-    answeredFailure({ status, headers: new Headers(given), text, now: 0 })
+    toAnsweredFailure({ status, headers: new Headers(given), text, now: 0 })
 
   it.each([
     ['{"error":"{not json"}', '{not json'],
@@ -291,7 +291,7 @@ describe('a failure of Ollama', () => {
   })
 
   it('stays as it is where it is one already', () => {
-    const failure = failureInStream('x')
+    const failure = toStreamFailure('x')
     expect(toProviderError(failure)).toBe(failure)
   })
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, toProviderError } from '../src/ollama/client.ts'
+import { toStreamFailure, toProviderError } from '../src/ollama/client.ts'
 import { ollama } from '../src/ollama.ts'
 import { collect } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
@@ -118,11 +118,11 @@ describe('an error in the stream', () => {
     [null, 'server', true],
     [7, 'server', true],
   ])('%j is %s, retryable: %s', (error, failureClass, retryable) => {
-    expect(failureInStream(error)).toMatchObject({ class: failureClass, retryable })
+    expect(toStreamFailure(error)).toMatchObject({ class: failureClass, retryable })
   })
 
   it('about a call that the server could not read shows nothing of the call', () => {
-    const failure = failureInStream(
+    const failure = toStreamFailure(
       `error parsing tool call: raw='{"pin": 1234', err=unexpected end of JSON input`,
     )
     expect(failure).toMatchObject({ class: 'server', retryable: true })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { WireMessage } from '../src/ollama/client.ts'
 import { alternateTurns } from '../src/ollama/request.ts'
-import { toolSchema } from '../src/ollama/tools.ts'
+import { toToolSchema } from '../src/ollama/tools.ts'
 
 const user = (content: string, ...images: readonly string[]): WireMessage => ({
   ...{ role: 'user', content },
@@ -63,7 +63,7 @@ describe('a reference in a schema for Ollama', () => {
     'that leads to nothing becomes a description in words: %s',
     ($ref) => {
       const given = { properties: { a: { $ref } }, $defs: { text: { type: 'string' } } }
-      const { schema, inWords } = toolSchema(given)
+      const { schema, inWords } = toToolSchema(given)
       expect(schema['properties']).toEqual({ a: { description: `A ${$ref.split('/').at(-1)}, as above.` } })
       expect(inWords).toEqual(['$ref'])
     },

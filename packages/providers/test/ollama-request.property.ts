@@ -3,7 +3,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { renderRequest } from '../src/ollama/request.ts'
-import { toolSchema } from '../src/ollama/tools.ts'
+import { toToolSchema } from '../src/ollama/tools.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
@@ -193,9 +193,9 @@ describe('the request that is made of any history', () => {
 it('a schema is rewritten to the same whenever it is, and an already plain one stays as it is', () => {
   fc.assert(
     fc.property(toolSchemas, (given) => {
-      const once = toolSchema(given).schema
-      expect(toolSchema(structuredClone(given)).schema).toEqual(once)
-      expect(toolSchema(once)).toEqual({ schema: once, inWords: [] })
+      const once = toToolSchema(given).schema
+      expect(toToolSchema(structuredClone(given)).schema).toEqual(once)
+      expect(toToolSchema(once)).toEqual({ schema: once, inWords: [] })
     }),
   )
 })

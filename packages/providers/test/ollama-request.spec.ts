@@ -2,7 +2,7 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import type { ToolDefinition } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { renderRequest } from '../src/ollama/request.ts'
-import { toolSchema } from '../src/ollama/tools.ts'
+import { toToolSchema } from '../src/ollama/tools.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
 import { settings } from './kit/ollama-lines.ts'
@@ -304,7 +304,7 @@ describe('what is not text', () => {
 
 describe('a schema of a tool', () => {
   const property = (schema: Loose, $defs: Loose = {}): Loose =>
-    (toolSchema({ type: 'object', properties: { a: schema }, $defs }).schema['properties'] as Loose).a
+    (toToolSchema({ type: 'object', properties: { a: schema }, $defs }).schema['properties'] as Loose).a
 
   it('has its references put in place, and the keys beside them win', () => {
     const $defs = { city: { type: 'string', description: 'A city.' }, alias: { $ref: '#/$defs/city' } }
@@ -359,6 +359,6 @@ describe('a schema of a tool', () => {
   })
 
   it('of no input is one of an object without properties', () => {
-    expect(toolSchema({})).toEqual({ schema: { type: 'object', properties: {} }, inWords: [] })
+    expect(toToolSchema({})).toEqual({ schema: { type: 'object', properties: {} }, inWords: [] })
   })
 })

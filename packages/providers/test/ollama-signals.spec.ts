@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toolNames } from '../src/shared/request.ts'
+import { createToolNames } from '../src/shared/request.ts'
 import { callsOf, deltasOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { user } from './kit/history.ts'
 import { call, calls, done, fold, line, rich, settings, text, thinking } from './kit/ollama-lines.ts'
@@ -133,7 +133,7 @@ describe('a call', () => {
   })
 
   it('bears the name that its tool has here', () => {
-    const wireName = toolNames(['read files'], { maxLength: 64 }).toWire('read files')
+    const wireName = createToolNames(['read files'], { maxLength: 64 }).toWire('read files')
     const { signals } = fold([calls(call(wireName, {})), done()], { tools: ['read files'] })
     expect(wireName).toMatch(/^read_files_[0-9a-f]{8}$/)
     expect(callsOf(signals).map(({ name }) => name)).toEqual(['read files'])

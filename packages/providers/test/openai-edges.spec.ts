@@ -2,13 +2,13 @@ import { ProviderError } from '@tallystick/core'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, readRequestId } from '../src/openai/failure.ts'
-import { refusedField, samplingFields } from '../src/openai/request.ts'
-import { allQuirks } from '../src/openai/options.ts'
+import { toStreamFailure, readRequestId } from '../src/openai/failure.ts'
+import { findRefusedField, toSamplingFields } from '../src/openai/request.ts'
+import { resolveQuirks } from '../src/openai/options.ts'
 import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
 import { nineAlphanumeric } from '../src/openai/chat-messages.ts'
-import { callIds } from '../src/shared/request.ts'
-import { fallbackFor } from '../src/openai/responses-request.ts'
+import { createCallIds } from '../src/shared/request.ts'
+import { findFallback } from '../src/openai/responses-request.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 
@@ -37,7 +37,7 @@ describe('an end of a chat', () => {
 })
 
 describe('the ways of a server', () => {
-  const ways = allQuirks('openai', undefined)
+  const ways = resolveQuirks('openai', undefined)
 
   it('are those of OpenAI', () => {
     expect(ways).toEqual({
@@ -47,7 +47,7 @@ describe('the ways of a server', () => {
       ...{ finishReasonOptional: false, replayReasoning: 'turns_with_calls', reasoningPlaceholder: false },
       ...{ readsArguments: false, signsCalls: false },
     })
-    expect(allQuirks('azure', undefined)).toEqual(ways)
+    expect(resolveQuirks('azure', undefined)).toEqual(ways)
   })
 
   const maxTokensField = 'max_tokens' as const
@@ -98,8 +98,10 @@ describe('the ways of a server', () => {
     ['openrouter', { maxTokensField, replayReasoning: 'always', readsArguments: true }],
     ['vllm', { ...template, alternatingRoles: true }],
   ] as const)('%s differ where they are known to', (server, known) => {
-    expect(allQuirks(server, undefined)).toEqual({ ...ways, ...known })
-    expect(allQuirks(server, { systemRole: 'developer', maxTokensField: 'max_completion_tokens' })).toEqual({
+    expect(resolveQuirks(server, undefined)).toEqual({ ...ways, ...known })
+    expect(
+      resolveQuirks(server, { systemRole: 'developer', maxTokensField: 'max_completion_tokens' }),
+    ).toEqual({
       ...{ ...ways, ...known, systemRole: 'developer', maxTokensField: 'max_completion_tokens' },
     })
   })
@@ -112,7 +114,7 @@ describe('ids of nine letters and digits', () => {
       toolCallId: id(index),
       ...(ownId !== undefined && { ownId }),
     }))
-    const found = callIds(calls, nineAlphanumeric)
+    const found = createCallIds(calls, nineAlphanumeric)
     return calls.map(({ toolCallId }) => found.get(toolCallId) ?? '')
   }
 
@@ -124,25 +126,28 @@ describe('ids of nine letters and digits', () => {
     expect(ids('x', undefined)).toEqual(ids(undefined, 'y'))
     const [first = ''] = ids(undefined)
     // An id that another call has taken is made anew.
-    const taken = callIds([{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }], nineAlphanumeric)
+    const taken = createCallIds(
+      [{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }],
+      nineAlphanumeric,
+    )
     expect([taken.get(id(5)), taken.get(id(0)) === first]).toEqual([first, false])
   })
 
   it('are one for each call, however often it is listed', () => {
     const twice = [{ toolCallId: id(1) }, { toolCallId: id(1), ownId: 'abcDEF123' }]
-    expect([...callIds(twice, nineAlphanumeric).values()]).toEqual(ids(undefined, undefined).slice(1))
+    expect([...createCallIds(twice, nineAlphanumeric).values()]).toEqual(ids(undefined, undefined).slice(1))
   })
 })
 
 describe('how a model is to write', () => {
   const ways = { maxStop: 2, seedField: 'random_seed' } as const
   const reported = (
-    settings: Parameters<typeof samplingFields>[0],
+    settings: Parameters<typeof toSamplingFields>[0],
     more: object = {},
     refused: string[] = [],
   ) => {
     const warnings: OpenAIWarning[] = []
-    const fields = samplingFields(
+    const fields = toSamplingFields(
       settings,
       { ...ways, ...more },
       { refused, warn: (each) => void warnings.push(each) },
@@ -180,26 +185,26 @@ describe('how a model is to write', () => {
   it.each(words('temperature top_p stop seed random_seed'))('is refused for %s, by its name', (field) => {
     const body = { temperature: 1, top_p: 1, stop: [], seed: 1, random_seed: 1 }
     for (const why of ['Unsupported', 'is not supported', 'The model does not support']) {
-      expect(refusedField(refusal(`${why}: '${field}'`), body)).toBe(field)
+      expect(findRefusedField(refusal(`${why}: '${field}'`), body)).toBe(field)
     }
-    expect(refusedField(refusal(`Unsupported: '${field}'`), {})).toBeUndefined()
-    expect(refusedField(refusal(`Unsupported: ${field}`), body)).toBeUndefined()
-    expect(refusedField(refusal(`Out of bounds: '${field}'`), body)).toBeUndefined()
-    expect(refusedField(refusal(`Unsupported: '${field}'`, 'server'), body)).toBeUndefined()
+    expect(findRefusedField(refusal(`Unsupported: '${field}'`), {})).toBeUndefined()
+    expect(findRefusedField(refusal(`Unsupported: ${field}`), body)).toBeUndefined()
+    expect(findRefusedField(refusal(`Out of bounds: '${field}'`), body)).toBeUndefined()
+    expect(findRefusedField(refusal(`Unsupported: '${field}'`, 'server'), body)).toBeUndefined()
   })
 })
 
 describe('a request that was refused for one thing', () => {
   const refused = (failure: ProviderError, body: object, changes: object = {}) =>
-    fallbackFor({ failure, body, changes })
-  const invalid = (message: string) => failureInStream({ code: 'x', type: 'invalid_request_error', message })
-  const lost = failureInStream({ code: 'previous_response_not_found', message: 'x' })
+    findFallback({ failure, body, changes })
+  const invalid = (message: string) => toStreamFailure({ code: 'x', type: 'invalid_request_error', message })
+  const lost = toStreamFailure({ code: 'previous_response_not_found', message: 'x' })
 
   it('is made again without what the service has lost', () => {
     const reported = { now: { stateLost: true }, forGood: {}, warning: { what: 'state' } }
     expect(refused(lost, { previous_response_id: 'r' })).toMatchObject(reported)
     expect(refused(lost, { conversation: 'c' })).toMatchObject(reported)
-    const gone = failureInStream({ code: 'conversation_not_found', message: 'x' })
+    const gone = toStreamFailure({ code: 'conversation_not_found', message: 'x' })
     expect(refused(gone, { conversation: 'c' })).toMatchObject(reported)
     for (const message of [
       'The previous response was not found',
@@ -236,7 +241,7 @@ describe('a request that was refused for one thing', () => {
   })
 
   it('is not made again for a failure of another kind', () => {
-    const failure = failureInStream({ code: 'server_error', message: 'The conversation was not found' })
+    const failure = toStreamFailure({ code: 'server_error', message: 'The conversation was not found' })
     expect(refused(failure, { conversation: 'c' })).toBeUndefined()
   })
 })
@@ -260,7 +265,7 @@ describe('a failure of a service like OpenAI', () => {
     ['a text', 'server', 'a text'],
     [null, 'server', 'broke the reply off'],
   ])('in the stream: %j is %s', (error, failureClass, shown) => {
-    const failure = failureInStream(error)
+    const failure = toStreamFailure(error)
     expect(failure.class).toBe(failureClass)
     expect(failure.message).toContain(shown.replace(/^: "|"$/g, ''))
   })

@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { ResponsesReader } from '../src/openai/responses-stream.ts'
-import { readCitations, refusedField, readSources } from '../src/openai/request.ts'
+import { readCitations, findRefusedField, readSources } from '../src/openai/request.ts'
 import { fitSchema } from '../src/openai/tools.ts'
 import { textShown } from './kit/collect.ts'
 import { foldChat, foldResponse, tools } from './kit/openai-fold.ts'
@@ -82,19 +82,19 @@ describe('a field that the server refuses', () => {
 
   it('is found where the request was invalid, says so, and has the field', () => {
     const body = { model: 'm', temperature: 1 }
-    expect(refusedField(failure({}), body)).toBe('temperature')
-    expect(refusedField(failure({}), { model: 'm', seed: 1 })).toBeUndefined()
-    expect(refusedField(failure({ class: 'overloaded' }), body)).toBeUndefined()
-    expect(refusedField(failure({ message: "'temperature' is above 2." }), body)).toBeUndefined()
-    expect(refusedField(failure({ message: 'temperature is unsupported.' }), body)).toBeUndefined()
+    expect(findRefusedField(failure({}), body)).toBe('temperature')
+    expect(findRefusedField(failure({}), { model: 'm', seed: 1 })).toBeUndefined()
+    expect(findRefusedField(failure({ class: 'overloaded' }), body)).toBeUndefined()
+    expect(findRefusedField(failure({ message: "'temperature' is above 2." }), body)).toBeUndefined()
+    expect(findRefusedField(failure({ message: 'temperature is unsupported.' }), body)).toBeUndefined()
     const both = failure({ message: "'top_p' and 'temperature' are not supported." })
-    expect(refusedField(both, { ...body, top_p: 1 })).toBe('temperature')
+    expect(findRefusedField(both, { ...body, top_p: 1 })).toBe('temperature')
     const effort = failure({ message: "'reasoning.effort' and 'temperature' are unsupported." })
-    expect(refusedField(effort, { ...body, reasoning: {} })).toBe('reasoning.effort')
-    expect(refusedField(effort, body)).toBe('temperature')
+    expect(findRefusedField(effort, { ...body, reasoning: {} })).toBe('reasoning.effort')
+    expect(findRefusedField(effort, body)).toBe('temperature')
     for (const field of ['top_p', 'stop', 'seed', 'random_seed']) {
       const message = `The model does not support '${field}'.`
-      expect(refusedField(failure({ message }), { ...body, [field]: 1 })).toBe(field)
+      expect(findRefusedField(failure({ message }), { ...body, [field]: 1 })).toBe(field)
     }
   })
 })

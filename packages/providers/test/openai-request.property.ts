@@ -1,7 +1,7 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { allQuirks, type OpenAIChatServer, quirksByServer } from '../src/openai/options.ts'
+import { resolveQuirks, type OpenAIChatServer, quirksByServer } from '../src/openai/options.ts'
 import {
   renderRequest as renderChat,
   type RenderSettings as ChatSettings,
@@ -27,7 +27,7 @@ const servers = Object.keys(quirksByServer) as OpenAIChatServer[]
 const chatSettings: fc.Arbitrary<ChatSettings> = fc
   .record({ server: fc.constantFrom(...servers), strictTools: fc.boolean(), custom: fc.boolean() })
   .map(({ server, strictTools, custom }) => ({
-    ...{ ...chatPlain, quirks: allQuirks(server, undefined), strictTools },
+    ...{ ...chatPlain, quirks: resolveQuirks(server, undefined), strictTools },
     customTools: custom ? { get_weather: { field: 'sql' } } : {},
   }))
 

@@ -1,7 +1,7 @@
 // What becomes of an error that an OpenAI client threw, or that the stream reports: without a server, one fact at a time.
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { readCode, failureInStream, toProviderError, readRequestId } from '../src/openai/failure.ts'
+import { readCode, toStreamFailure, toProviderError, readRequestId } from '../src/openai/failure.ts'
 
 const headersOf = (given: Record<string, string>) => ({ get: (name: string) => given[name] ?? null })
 const facts = { now: 1_000, requestId: 'req_of_the_call' }
@@ -111,7 +111,7 @@ describe('an answer that an OpenAI client threw as an error', () => {
 describe('an error that the stream of OpenAI reports', () => {
   it('is judged by its code, its type, its status or its words', () => {
     const inStream = (error: unknown) => {
-      const found = failureInStream(error)
+      const found = toStreamFailure(error)
       return [found.class, found.retryable, readCode(found)]
     }
     expect(inStream({ code: 'context_length_exceeded' })).toEqual([
@@ -128,7 +128,7 @@ describe('an error that the stream of OpenAI reports', () => {
       expect(inStream({ type })).toEqual(['invalid_request', false, undefined])
     }
     expect(inStream({ type: 'constructor', code: 'toString' })).toEqual(['server', true, 'toString'])
-    expect(failureInStream({ message: 'Oops' }).message).toBe(
+    expect(toStreamFailure({ message: 'Oops' }).message).toBe(
       'The service broke the reply off: Oops. The fault is on the other side; try again later.',
     )
   })

@@ -1,6 +1,6 @@
 import { ConfigurationError, ProviderError } from '@tallystick/core'
 import { describe, expect, it, vi } from 'vitest'
-import { missingPackage, declarePackage } from '../src/shared/options.ts'
+import { createMissingPackageError, declarePackage } from '../src/shared/options.ts'
 
 const coded = (code: unknown) => Object.assign(new Error('no'), { code })
 
@@ -21,7 +21,7 @@ describe('an optional package', () => {
     const { cause: known } = error as ProviderError
     expect(known).toBeInstanceOf(ConfigurationError)
     expect(known).toMatchObject({ message, cause })
-    expect(missingPackage('maker', 'lost', cause)).toMatchObject({ message, cause })
+    expect(createMissingPackageError('maker', 'lost', cause)).toMatchObject({ message, cause })
   })
 
   it('is loaded once, and again only after it did not load', async () => {

@@ -7,7 +7,7 @@ import { fromAiSdk } from '../src/ai-sdk.ts'
 import { anthropic } from '../src/anthropic.ts'
 import { ollama } from '../src/ollama.ts'
 import { openai, openaiChat } from '../src/openai.ts'
-import { toolNames } from '../src/shared/request.ts'
+import { createToolNames } from '../src/shared/request.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
 import { collect, request } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
@@ -93,7 +93,7 @@ describe('names of tools', () => {
   it('that a wire wants to begin with a letter do, whatever they were', () => {
     const rules = { maxLength: 20, pattern: /^[a-z_][a-z0-9_.]*$/ }
     const names = ['9 lives', '9lives', 'a.b', '', '天'.repeat(40), '_a b']
-    const { toWire, fromWire } = toolNames(names, rules)
+    const { toWire, fromWire } = createToolNames(names, rules)
     for (const name of names) {
       expect(toWire(name)).toMatch(rules.pattern)
       expect(toWire(name).length).toBeLessThanOrEqual(20)

@@ -50,8 +50,8 @@ export function compareValues(recorded: unknown, happened: unknown, path = ''): 
  * Returns the differences to show to people: without digests, unless only digests differ, and of long texts only the
  * lines between the first and the last change. The path then names the first of these lines.
  */
-export function reportedDifferences(differences: readonly Difference[]): readonly Difference[] {
-  requireOptions('reportedDifferences', foundDifferences, differences, 'the list of differences')
+export function selectDifferences(differences: readonly Difference[]): readonly Difference[] {
+  requireOptions('selectDifferences', foundDifferences, differences, 'the list of differences')
   const reported = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))
   return (reported.length > 0 ? reported : differences).map(withChangedLines)
 }
@@ -61,9 +61,9 @@ function withChangedLines(difference: Difference): Difference {
   if (typeof recorded !== 'string' || typeof happened !== 'string') return difference
   const [before, after] = [recorded.split('\n'), happened.split('\n')]
   if (before.length === 1 && after.length === 1) return difference
-  const start = sameFromTheFirst(before, after)
+  const start = countCommonLines(before, after)
   const rest = Math.min(before.length, after.length) - start
-  const end = Math.min(rest, sameFromTheFirst(before.toReversed(), after.toReversed()))
+  const end = Math.min(rest, countCommonLines(before.toReversed(), after.toReversed()))
   const changed = (lines: readonly string[]): string | undefined => {
     const own = lines.slice(start, lines.length - end)
     return own.length === 0 ? undefined : own.join('\n')
@@ -72,7 +72,7 @@ function withChangedLines(difference: Difference): Difference {
 }
 
 /** How many lines two texts begin with alike. */
-function sameFromTheFirst(a: readonly string[], b: readonly string[]): number {
+function countCommonLines(a: readonly string[], b: readonly string[]): number {
   const changed = a.findIndex((line, index) => line !== b[index])
   return changed === -1 ? a.length : changed
 }

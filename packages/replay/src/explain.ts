@@ -32,7 +32,7 @@ import {
 } from '@tallystick/core/vocabulary'
 
 /** The attempts of a turn's model call, as the turn's events tell of them. */
-export function explainedAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {
+export function explainAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {
   const attempts: ExplainedAttempt[] = []
   for (const event of ofTurn) {
     if (event.type === 'model_call_started') {
@@ -85,7 +85,7 @@ export class HistoryOrigins {
     this.#note(event)
     if (messages === undefined) return
     const seqs = [...this.#listSources(event), event.seq]
-    const { origins, dropped } = originsAfter(this.#origins, messages, { event, seqs })
+    const { origins, dropped } = listOriginsAfter(this.#origins, messages, { event, seqs })
     this.#origins = origins
     for (const origin of dropped) this.#dropped.push(origin)
   }
@@ -123,13 +123,13 @@ const replyTypes: ReadonlySet<EventType> = new Set<EventType>([
  * Returns where messages come from: earlier ones keep their origin, a changed one has its origin and the event, and the
  * rest come from `seqs`; the first of these replaces all that are gone.
  */
-function originsAfter(
+function listOriginsAfter(
   before: readonly MessageOrigin[],
   messages: readonly Message[],
   { event, seqs }: { readonly event: RuntimeEvent; readonly seqs: readonly number[] },
 ): { readonly origins: readonly MessageOrigin[]; readonly dropped: readonly MessageOrigin[] } {
-  const { found, lost } = matched(before, messages, { wordForWord: event.type === 'agent_handed_off' })
-  const changedFrom = originsByPlace(before, messages, event)
+  const { found, lost } = matchAttempt(before, messages, { wordForWord: event.type === 'agent_handed_off' })
+  const changedFrom = listOriginsByPlace(before, messages, event)
   const unclaimed = new Set(lost)
   const origins = messages.map((message, index): MessageOrigin => {
     const same = found.get(message)
@@ -149,7 +149,7 @@ function originsAfter(
  * Messages that were there before, and earlier ones that are gone. If messages were recorded again, as in a handoff, equal
  * ones are the same.
  */
-export function matched(
+export function matchAttempt(
   before: readonly MessageOrigin[],
   messages: readonly Message[],
   { wordForWord }: { readonly wordForWord: boolean },
@@ -176,7 +176,7 @@ export function matched(
 }
 
 /** For each new message, by its place: the earlier one that was changed into it, or `undefined`. */
-function originsByPlace(
+function listOriginsByPlace(
   before: readonly MessageOrigin[],
   messages: readonly Message[],
   event: RuntimeEvent,
@@ -236,21 +236,21 @@ export async function explain(ledger: Ledger, runId: RunId, turn: number): Promi
 function buildExplanation({ started, state, ...from }: Asked, ofTurn: readonly RuntimeEvent[]): Explanation {
   const { runId, agent, definition, attempt } = state
   const request = toModelRequest(state)
-  const { found, lost } = matched(from.history, request.messages, { wordForWord: true })
+  const { found, lost } = matchAttempt(from.history, request.messages, { wordForWord: true })
   const messages = request.messages.map(
     (message): MessageOrigin => found.get(message) ?? { message, seqs: [started.seq], replaced: [] },
   )
   const items = [
-    ...explainedItems(definition, request, { started, definitionSeq: from.definitionSeq }),
+    ...explainItems(definition, request, { started, definitionSeq: from.definitionSeq }),
     ...messages.map((origin, index): ExplainedItem => {
-      const { role: _role, ...rest } = replacedMessage(origin)
+      const { role: _role, ...rest } = toReplacedMessage(origin)
       return { kind: 'message', message: origin.message, index, ...rest }
     }),
   ]
   const estimated = items.reduce((sum, { tokens }) => sum + tokens, 0)
-  const attempts = explainedAttempts(ofTurn)
+  const attempts = explainAttempts(ofTurn)
   const { usage } = attempts.at(-1) ?? {}
-  const inputUsd = inputCost(ofTurn, started)
+  const inputUsd = computeInputCost(ofTurn, started)
   return {
     runId,
     turn: started.turn,
@@ -266,13 +266,13 @@ function buildExplanation({ started, state, ...from }: Asked, ofTurn: readonly R
         costUsd: inputUsd === undefined ? undefined : (inputUsd * item.tokens) / estimated,
       }),
     })),
-    leftOut: [...from.dropped, ...lost].map(replacedMessage),
+    leftOut: [...from.dropped, ...lost].map(toReplacedMessage),
     tokens: { estimated, ...omitUndefined({ billed: usage?.inputTokens }) },
   }
 }
 
 /** Returns the parts of a request apart from the history. */
-function explainedItems(
+function explainItems(
   definition: AgentDefinition,
   request: ModelRequest,
   { started, definitionSeq }: Pick<Asked, 'started' | 'definitionSeq'>,
@@ -299,17 +299,17 @@ function explainedItems(
   return [...explained, { kind: 'output_schema', seqs: [definitionSeq], tokens }]
 }
 
-function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMessage {
+function toReplacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMessage {
   return {
     role: message.role,
     seqs,
     tokens: estimateMessageTokens(message),
-    ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
+    ...(replaced.length > 0 && { replaced: replaced.map(toReplacedMessage) }),
   }
 }
 
 /** The cost of an attempt's input, at the recorded price. */
-function inputCost(
+function computeInputCost(
   ofTurn: readonly RuntimeEvent[],
   { attempt }: EventOf<'model_call_started'>,
 ): number | undefined {

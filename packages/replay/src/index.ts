@@ -1,7 +1,7 @@
 export {
   type Difference,
   diffRuns,
-  reportedDifferences,
+  selectDifferences,
   type RunsDiff,
   type RunSpending,
   type RunTail,

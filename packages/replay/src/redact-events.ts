@@ -71,7 +71,7 @@ export function redactEvents(events: readonly RuntimeEvent[], mask: SecretMask):
   let redacted: RunState | undefined
   return events.map((event) => {
     recorded = audit(recorded, event)
-    const masked = streamed.get(event.seq) ?? redactedBody(event, mask)
+    const masked = streamed.get(event.seq) ?? redactBody(event, mask)
     const whole = redacted ? withDigests(redacted, masked) : masked
     redacted = auditRedacted(redacted, whole, mask)
     return whole
@@ -112,11 +112,11 @@ function redactStreams(events: readonly RuntimeEvent[], mask: SecretMask): Reado
   )
   const redacted = new Map<number, RuntimeEvent>()
   for (const deltas of parts.values()) {
-    const shown = maskedPieces(
+    const shown = maskPieces(
       deltas.map(({ text }) => text),
       mask,
     )
-    const written = maskedPieces(
+    const written = maskPieces(
       deltas.map((delta) => ('written' in delta ? delta.written : undefined) ?? delta.text),
       mask,
     )
@@ -130,7 +130,7 @@ function redactStreams(events: readonly RuntimeEvent[], mask: SecretMask): Reado
 }
 
 /** The pieces of one text, masked together and taken apart at the same places. */
-function maskedPieces(texts: readonly string[], mask: SecretMask): readonly string[] {
+function maskPieces(texts: readonly string[], mask: SecretMask): readonly string[] {
   const whole = mask.text(texts.join(''))
   let from = 0
   return texts.map(({ length }) => {
@@ -140,7 +140,7 @@ function maskedPieces(texts: readonly string[], mask: SecretMask): readonly stri
 }
 
 /** An event without secrets. Its envelope has none, and neither have ids of runs: the runtime made them. */
-function redactedBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
+function redactBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
   const { runId, seq, epoch, turn, type, v, at } = event
   const envelope = { runId, seq, epoch, turn, type, v, at }
   const masked = withRunIds({ ...mask.value(event), ...envelope } as RuntimeEvent, event)

@@ -23,11 +23,11 @@ import {
 } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventType, ModelRef } from '@tallystick/core/vocabulary'
-import { exportedLine, importEvents, splitLines } from '@tallystick/ledger'
+import { toExportLine, importEvents, splitLines } from '@tallystick/ledger'
 import { replayDefinitions, type ReplayOptions, replayRun, requireContent } from './replay.ts'
 import { redactAgent, redactEvents } from './redact-events.ts'
 import { ownSecretPatterns, SecretMask } from './secrets.ts'
-import { type Difference, reportedDifferences } from './diff.ts'
+import { type Difference, selectDifferences } from './diff.ts'
 
 /**
  * Characters that source code may hold unescaped: letters, marks, numbers, punctuation and symbols of any script, and
@@ -37,25 +37,25 @@ import { type Difference, reportedDifferences } from './diff.ts'
 const asItIs = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
 
 /** A text as a string literal of JavaScript, in single quotes. */
-export function stringLiteral(text: string): string {
-  return `'${escaped(text).replaceAll("'", String.raw`\'`)}'`
+export function toStringLiteral(text: string): string {
+  return `'${escapeText(text).replaceAll("'", String.raw`\'`)}'`
 }
 
 /** A text for a line comment. */
-export function commentText(text: string): string {
-  return escaped(text.replaceAll(/\s+/g, ' '))
+export function toComment(text: string): string {
+  return escapeText(text.replaceAll(/\s+/g, ' '))
 }
 
 /** A name that code imports. Throws a `ConfigurationError` if it is not an identifier of JavaScript. */
-export function identifier(name: string): string {
+export function requireIdentifier(name: string): string {
   if (/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name)) return name
   throw new ConfigurationError(
-    `${stringLiteral(name)} cannot be imported by name, since it is not an identifier. Give the name of a named export, or ` +
+    `${toStringLiteral(name)} cannot be imported by name, since it is not an identifier. Give the name of a named export, or ` +
       'none for the default export.',
   )
 }
 
-function escaped(text: string): string {
+function escapeText(text: string): string {
   return Array.from(text, (character) => {
     if (character === '\\') return String.raw`\\`
     if (asItIs.test(character)) return character
@@ -132,17 +132,17 @@ export async function exportRegression(
   requireContent(events)
   const kept = redactEvents(events, new SecretMask(options.secrets))
   const redacted = kept.filter(
-    (event, index) => exportedLine(event) !== exportedLine(events[index] as RuntimeEvent),
+    (event, index) => toExportLine(event) !== toExportLine(events[index] as RuntimeEvent),
   ).length
   const { file } = options
-  const name = fixtureName(file)
+  const name = nameFixture(file)
   const fixture = join(dirname(file), name)
-  await writeNew(fixture, kept.map((event) => `${exportedLine(event)}\n`).join(''))
+  await writeNew(fixture, kept.map((event) => `${toExportLine(event)}\n`).join(''))
   await writeNew(file, testText({ runId, agent: first.agent, events: kept.length, name }, options))
   return { runId, events: kept.length, redacted, test: file, fixture }
 }
 
-function fixtureName(file: string): string {
+function nameFixture(file: string): string {
   const [name = '', ending] = basename(file).split(/(?:\.(?:spec|test))?\.[cm]?[jt]s$/)
   if (name !== '' && ending !== undefined) return `${name}.jsonl`
   throw new ConfigurationError(
@@ -180,21 +180,21 @@ function testText(
   { agents: { from, name: exported }, secrets = [], definitions = 'today' }: RegressionOptions,
 ): string {
   const imported =
-    exported === undefined || exported === 'agents' ? 'agents' : `${identifier(exported)} as agents`
+    exported === undefined || exported === 'agents' ? 'agents' : `${requireIdentifier(exported)} as agents`
   const own = [
     ...(secrets.length > 0 ? [`secrets: [${secrets.map(String).join(', ')}]`] : []),
     ...(definitions === 'recorded' ? [`definitions: 'recorded'`] : []),
   ]
   const more = own.length > 0 ? `, { ${own.join(', ')} }` : ''
-  return `// A run of ${commentText(agent)} that took place, with its secrets masked. It is driven again by today's code of its
+  return `// A run of ${toComment(agent)} that took place, with its secrets masked. It is driven again by today's code of its
 // agents, with the recorded replies and results: no model is called, and no tool runs.
 import { replayRegression } from '@tallystick/replay'
 import { expect, it } from 'vitest'
-import ${exported === undefined ? imported : `{ ${imported} }`} from ${stringLiteral(from)}
+import ${exported === undefined ? imported : `{ ${imported} }`} from ${toStringLiteral(from)}
 
-it(${stringLiteral(`run ${runId} of ${agent.replaceAll(/\s+/g, ' ')} comes out as it was recorded`)}, async () => {
-  const fixture = new URL(${stringLiteral(encodeURIComponent(name))}, import.meta.url)
-  expect(await replayRegression(fixture, agents${more})).toEqual({ runId: ${stringLiteral(runId)}, events: ${events} })
+it(${toStringLiteral(`run ${runId} of ${agent.replaceAll(/\s+/g, ' ')} comes out as it was recorded`)}, async () => {
+  const fixture = new URL(${toStringLiteral(encodeURIComponent(name))}, import.meta.url)
+  expect(await replayRegression(fixture, agents${more})).toEqual({ runId: ${toStringLiteral(runId)}, events: ${events} })
 })
 `
 }
@@ -261,7 +261,7 @@ export interface RegressionReport {
     /** Absent if the recording ends, or where nothing happened. */
     readonly recorded?: EventType
     readonly happened?: EventType
-    /** As `reportedDifferences` returns them. */
+    /** As `selectDifferences` returns them. */
     readonly differences: readonly Difference[]
   }
 }
@@ -320,7 +320,7 @@ export async function replayRegression(
     const types = omitUndefined({ recorded: recorded?.type, happened: happened?.type })
     return {
       ...{ runId, events },
-      divergence: { seq, turn, ...types, differences: reportedDifferences(differences) },
+      divergence: { seq, turn, ...types, differences: selectDifferences(differences) },
     }
   } finally {
     await close?.()

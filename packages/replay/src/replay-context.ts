@@ -97,7 +97,7 @@ export class RecordedCheck {
   /** The tools of a source that the reply was offered, which say of each call what is on record. */
   #sourcedTools(): readonly Tool[] {
     const calls = [...this.#calls.values()]
-    return sourcedAt(this.#place.recorded, this.#place.from).flatMap((definition) => {
+    return readSourcedAt(this.#place.recorded, this.#place.from).flatMap((definition) => {
       const known = calls.find(({ name, effect }) => name === definition.name && effect !== undefined)
       if (known?.effect === undefined || known.recovery === undefined) return []
       return [
@@ -161,7 +161,7 @@ export interface ReplayContext {
 }
 
 /** The agent's rules in a replay: its code, or what its code said then. */
-export function replayedRules(
+export function createReplayRules(
   agent: Agent<unknown>,
   { context, isMissing }: ReplayContext,
   place: Place,
@@ -244,11 +244,11 @@ function wasAnswered(next: RuntimeEvent | undefined): boolean {
 /** The tools of a source as the next model call was offered them. */
 function listSourcedTools({ recorded, from }: Place): readonly ToolDefinition[] {
   const next = recorded.findIndex((event, index) => index >= from && event.type === 'model_call_started')
-  return sourcedAt(recorded, next < 0 ? recorded.length : next + 1)
+  return readSourcedAt(recorded, next < 0 ? recorded.length : next + 1)
 }
 
 /** The tools of a source after so many events: those that the last model call records that changed them. */
-function sourcedAt(recorded: readonly RuntimeEvent[], events: number): readonly ToolDefinition[] {
+function readSourcedAt(recorded: readonly RuntimeEvent[], events: number): readonly ToolDefinition[] {
   for (let index = events - 1; index >= 0; index--) {
     const event = recorded[index]
     if (event?.type === 'model_call_started' && event.change?.sourced) return event.change.sourced
@@ -263,7 +263,7 @@ export type DefinitionFields = (
 ) => AgentDefinition
 
 /** Today's definition at recorded prices: a cost is never computed again. */
-export const currentFields: DefinitionFields = (now, recorded) => {
+export const pickCurrentFields: DefinitionFields = (now, recorded) => {
   const { price, fallbacks = [], summarizer } = recorded ?? {}
   return {
     ...now,
@@ -281,4 +281,4 @@ export const currentFields: DefinitionFields = (now, recorded) => {
 }
 
 /** The recorded definition, whatever the agent's code says now. */
-export const recordedFields: DefinitionFields = (now, recorded) => recorded ?? now
+export const pickRecordedFields: DefinitionFields = (now, recorded) => recorded ?? now

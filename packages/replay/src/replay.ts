@@ -34,12 +34,12 @@ import {
   type Signal,
 } from '@tallystick/core/vocabulary'
 import {
-  currentFields,
+  pickCurrentFields,
   type DefinitionFields,
   RecordedCheck,
-  recordedFields,
+  pickRecordedFields,
   type ReplayContext,
-  replayedRules,
+  createReplayRules,
 } from './replay-context.ts'
 import { type Difference, compareValues } from './diff.ts'
 
@@ -196,7 +196,7 @@ export async function replayRun(
       requireOptions('replayRun', definedAgent, agent, `what was found by the name ${JSON.stringify(name)}`)
       return agent
     },
-    fields: definitions === 'recorded' ? recordedFields : currentFields,
+    fields: definitions === 'recorded' ? pickRecordedFields : pickCurrentFields,
     application: { context, isMissing: first.withContext === true && context === undefined },
   }
   const divergence = await driveAgain(driven, onEvents)
@@ -241,7 +241,7 @@ interface Decided {
 async function decideNext(driven: Driven, state: RunState | undefined, index: number): Promise<Decided> {
   const { recorded } = driven
   const next = recorded[index] as RuntimeEvent
-  const pending = pendingBefore(driven, state, index)
+  const pending = listPendingBefore(driven, state, index)
   if (pending.length > 0 || findCause(next) === 'controller') return { happened: pending }
   const message = await recoverMessageAt(driven, state, index)
   if (message === undefined)
@@ -299,7 +299,7 @@ function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean
  * it, and nothing if the run rested before an input. The controller is not asked between inputs that follow each other,
  * since they may be of one append, nor for a process that was draining.
  */
-function pendingBefore(
+function listPendingBefore(
   { recorded, given, agentNamed, fields, application }: Driven,
   state: RunState | undefined,
   index: number,
@@ -311,7 +311,7 @@ function pendingBefore(
   const restedBefore =
     index > given && !last.draining && (findCause(last) === 'controller' || next.type === 'run_resumed')
   if (!own && !restedBefore) return []
-  const rules = replayedRules(agentNamed(state.agent), application, { recorded, from: index }, fields)
+  const rules = createReplayRules(agentNamed(state.agent), application, { recorded, from: index }, fields)
   const action = nextAction(state, own ? next.at : last.at, rules)
   return 'facts' in action ? toEvents(action.facts, next) : []
 }
@@ -353,11 +353,11 @@ function compareEvents(
   state: RunState | undefined,
 ): readonly Difference[] {
   if (before.type !== event.type) return [{ path: 'type', recorded: before.type, happened: event.type }]
-  return compareValues(toComparable(before, state), toComparable(asOlderRelease(before, event), state))
+  return compareValues(toComparable(before, state), toComparable(toOlderRelease(before, event), state))
 }
 
 /** Older releases did not record the digest of the input that a call starts with. */
-function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent {
+function toOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent {
   if (event.type !== 'tool_started' || before.type !== 'tool_started' || before.inputDigest !== undefined)
     return event
   const { inputDigest: _unrecorded, ...rest } = event

@@ -86,13 +86,13 @@ const bareLengthMin = 4
  * settings and headers. Takes time in proportion to the length of the text: no text after a separator is read twice,
  * and a name ends at the separator before it.
  */
-export function namedSecretsIn(text: string): readonly NamedSecret[] {
+export function findNamedSecrets(text: string): readonly NamedSecret[] {
   const separator = /[:=]/g
   const secrets: NamedSecret[] = []
   for (let found = separator.exec(text); found; found = separator.exec(text)) {
     const name = nameBefore(text, found.index)
     if (!isSecretName(name.text)) continue
-    const values = valuesAfter(text, found.index, name).filter(({ start, end }) => start < end)
+    const values = readValuesAfter(text, found.index, name).filter(({ start, end }) => start < end)
     secrets.push(...values)
     separator.lastIndex = Math.max(separator.lastIndex, values.at(-1)?.end ?? 0)
   }
@@ -128,13 +128,13 @@ function nameAfterBackslash(name: string): string {
   return isSecretName(rest) || /^[bfnrt][A-Z]/.test(name) ? rest : name
 }
 
-function valuesAfter(text: string, separator: number, name: Name): readonly NamedSecret[] {
+function readValuesAfter(text: string, separator: number, name: Name): readonly NamedSecret[] {
   const after = text.startsWith('=>', separator) ? separator + 2 : separator + 1
   const start = findRunEnd(text, after, name.quoted ? isBlank : isSpace)
   if (name.quoted) return readJsonValues(text, start)
   const opening = findRunEnd(text, start, isBackslash)
-  if (isQuote(text[opening])) return [quotedValue(text, start, opening)]
-  const value = bareValue(text, { separator, behind: after, start }, name)
+  if (isQuote(text[opening])) return [readQuotedValue(text, start, opening)]
+  const value = readBareValue(text, { separator, behind: after, start }, name)
   return value ? [value] : []
 }
 
@@ -145,7 +145,9 @@ function readJsonValues(text: string, from: number): readonly NamedSecret[] {
   let place = from
   do {
     const opening = findRunEnd(text, place, isBackslash)
-    const value = isQuote(text[opening]) ? quotedValue(text, place, opening) : numberValue(text, place)
+    const value = isQuote(text[opening])
+      ? readQuotedValue(text, place, opening)
+      : readNumberValue(text, place)
     if (text[place] === '[') depth++
     if (text[place] === ']') depth--
     if (value) values.push(value)
@@ -157,7 +159,7 @@ function readJsonValues(text: string, from: number): readonly NamedSecret[] {
   return values
 }
 
-function bareValue(
+function readBareValue(
   text: string,
   {
     separator,
@@ -168,19 +170,19 @@ function bareValue(
 ): NamedSecret | undefined {
   const assigns = text[separator] === '='
   return assigns
-    ? assignedValue(text, start, name.apart || start > after)
-    : lineValue(text, start, name, after)
+    ? readAssignedValue(text, start, name.apart || start > after)
+    : readLineValue(text, start, name, after)
 }
 
 /** A bare value after `=`. */
-function assignedValue(text: string, start: number, apart: boolean): NamedSecret | undefined {
+function readAssignedValue(text: string, start: number, apart: boolean): NamedSecret | undefined {
   const end = findRunEnd(text, start, isBare)
   // `token = read()` is code, and no secret.
   return apart && text.slice(start, end).includes('(') ? undefined : { start, end }
 }
 
 /** A bare value after `:`: the rest of a header's line, a word of a setting's. */
-function lineValue(text: string, start: number, name: Name, after: number): NamedSecret | undefined {
+function readLineValue(text: string, start: number, name: Name, after: number): NamedSecret | undefined {
   if (headerName.test(name.text)) return { start, end: findRunEnd(text, start, isOfLine) }
   // Nothing is read to its end that may turn out to be no secret, or texts of many names would be read again and again.
   if (start === after || !isPlainlySecret(name.text)) return undefined
@@ -192,7 +194,7 @@ function lineValue(text: string, start: number, name: Name, after: number): Name
  * The text between quotes; `opening` is the index of the first quote, which follows as many backslashes as it is
  * nested deep.
  */
-function quotedValue(text: string, start: number, opening: number): NamedSecret {
+function readQuotedValue(text: string, start: number, opening: number): NamedSecret {
   const nested = opening - start
   const quote = text[opening]
   let backslashes = 0
@@ -210,7 +212,7 @@ function quotedValue(text: string, start: number, opening: number): NamedSecret 
   return { start: opening + 1, end: text.length, nested }
 }
 
-function numberValue(text: string, start: number): NamedSecret | undefined {
+function readNumberValue(text: string, start: number): NamedSecret | undefined {
   const end = findRunEnd(text, start, (character) => /[-+.\dEe]/.test(character))
   const isNumber = end > start && Number.isFinite(Number(text.slice(start, end)))
   return isNumber ? { start, end, isNumber } : undefined
@@ -277,7 +279,7 @@ const scanners = (rules as readonly unknown[] as readonly ScanRule[])
  * Keys and tokens of well-known services in a text, by the rules of a scanner that others keep up to date: what they look
  * like changes more often than this package. In order, and none within another.
  */
-function scannedSecretsIn(text: string): readonly TextSpan[] {
+function scanSecrets(text: string): readonly TextSpan[] {
   if (text.length < shortest) return []
   spans = []
   const source = { filePath: 'text', ext: '.txt', contentType: 'text', content: text, hasBOM: false }
@@ -315,7 +317,7 @@ const placeholder = '[redacted]'
 const kept = /["\\\n\r\t\b\f]/
 
 /** The characters of a secret, masked. The same at every time, and again when it is masked a second time. */
-function masked(secret: string): string {
+function maskSecret(secret: string): string {
   let text = ''
   let written = 0
   for (const unit of secret.split('')) text += kept.test(unit) ? unit : (placeholder[written++] ?? '*')
@@ -340,9 +342,9 @@ export class SecretMask {
 
   /** A text without its secrets. */
   text(text: string): string {
-    const named = maskedAt(text, namedSecretsIn(text))
-    const keyless = maskedAt(named, findKeys(named))
-    return this.#patterns.reduce(maskedBy, maskedAt(keyless, scannedSecretsIn(keyless)))
+    const named = maskAt(text, findNamedSecrets(text))
+    const keyless = maskAt(named, findKeys(named))
+    return this.#patterns.reduce(maskByPattern, maskAt(keyless, scanSecrets(keyless)))
   }
 
   /**
@@ -355,10 +357,10 @@ export class SecretMask {
 
   #masked(value: Json, isSecret: boolean): Json {
     if (typeof value === 'string') {
-      if (isSecret) return masked(value)
+      if (isSecret) return maskSecret(value)
       return parseToolCallId(value) === undefined ? this.text(value) : value
     }
-    if (typeof value === 'number' && isSecret) return Number(maskedNumber(String(value)))
+    if (typeof value === 'number' && isSecret) return Number(maskNumber(String(value)))
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item: Json) => this.#masked(item, isSecret))
     return Object.fromEntries(
@@ -376,7 +378,7 @@ const unit = /(\\+)(u[0-9a-fA-F]{4}|[nrtbf"])?|[^\\]/g
  * JSON, it is what `masked` makes of the secret itself. `nested` is the number of backslashes before a quote that is
  * not escaped.
  */
-function maskedEscaped(secret: string, nested: number): string {
+function maskEscaped(secret: string, nested: number): string {
   let written = 0
   const next = (): string => placeholder[written++] ?? '*'
   const plain = (text: string): string =>
@@ -395,27 +397,27 @@ function maskedEscaped(secret: string, nested: number): string {
 }
 
 /** A number of as many digits. */
-function maskedNumber(digits: string): string {
+function maskNumber(digits: string): string {
   const exponent = digits.search(/e/i)
   const end = exponent === -1 ? digits.length : exponent
   return digits.slice(0, end).replaceAll(/\d/g, '1') + digits.slice(end)
 }
 
-function maskedAt(text: string, secrets: readonly NamedSecret[]): string {
+function maskAt(text: string, secrets: readonly NamedSecret[]): string {
   let result = ''
   let from = 0
   for (const { start, end, isNumber, nested = 0 } of secrets) {
     const secret = text.slice(start, end)
-    result += text.slice(from, start) + (isNumber ? maskedNumber(secret) : maskedEscaped(secret, nested))
+    result += text.slice(from, start) + (isNumber ? maskNumber(secret) : maskEscaped(secret, nested))
     from = end
   }
   return result + text.slice(from)
 }
 
-function maskedBy(text: string, pattern: RegExp): string {
+function maskByPattern(text: string, pattern: RegExp): string {
   const spans = Array.from(text.matchAll(pattern), ({ indices }) => {
     const [start, end] = indices?.[1] ?? indices?.[0] ?? [0, 0]
     return { start, end }
   })
-  return maskedAt(text, spans)
+  return maskAt(text, spans)
 }

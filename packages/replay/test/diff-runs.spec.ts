@@ -13,7 +13,7 @@ import {
   sampleRunId,
   scriptedModel,
   seededRandom,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedReply,
 } from '@tallystick/testkit'
@@ -49,11 +49,11 @@ function setUp(): Setup {
     createRuntime({ ledger, agents: [agent], prices, host: { clock, random: seededRandom(++runs) } })
   return {
     ledger,
-    play: (agent, input = 'Any left?') => untilSettled(clock, runtimeOf(agent).run(agent, input).result),
+    play: (agent, input = 'Any left?') => waitUntilSettled(clock, runtimeOf(agent).run(agent, input).result),
     async fork(agent, runId) {
       const events = await Array.fromAsync(ledger.read(runId))
       const atSeq = events.find(({ type }) => type === 'tool_results_injected')!.seq
-      return { atSeq, result: await untilSettled(clock, runtimeOf(agent).fork(runId, { atSeq }).result) }
+      return { atSeq, result: await waitUntilSettled(clock, runtimeOf(agent).fork(runId, { atSeq }).result) }
     },
   }
 }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { compareValues, reportedDifferences } from '../src/diff.ts'
+import { compareValues, selectDifferences } from '../src/diff.ts'
 
 describe('differencesOf', () => {
   it('names every place in which two values differ, with what each has there', () => {
@@ -54,10 +54,10 @@ describe('differencesOf', () => {
   })
 })
 
-describe('reportedDifferences', () => {
+describe('selectDifferences', () => {
   it('leaves out digests beside what they are digests of, and lines that are the same', () => {
     const text = (...lines: string[]): string => ['Buy.', ...lines, 'Say so.'].join('\n')
-    const reported = reportedDifferences([
+    const reported = selectDifferences([
       { path: 'definition.digest', recorded: 'a', happened: 'b' },
       { path: 'requestDigest', recorded: 'a', happened: 'b' },
       {
@@ -74,7 +74,7 @@ describe('reportedDifferences', () => {
       { path: 'digestible', recorded: 1, happened: 2 },
     ])
     const digest = { path: 'requestDigest', recorded: 'a', happened: 'b' }
-    expect(reportedDifferences([digest])).toEqual([digest])
+    expect(selectDifferences([digest])).toEqual([digest])
   })
 
   it.each([
@@ -90,7 +90,7 @@ describe('reportedDifferences', () => {
     ['', 'a\n', 1, undefined, 'a'],
   ])('shows of %j and %j what is between the first and the last change', (recorded, happened, ...shown) => {
     const [line, before, after] = shown
-    expect(reportedDifferences([{ path: 'text', recorded, happened }])).toEqual([
+    expect(selectDifferences([{ path: 'text', recorded, happened }])).toEqual([
       { path: `text, from line ${line}`, recorded: before, happened: after },
     ])
   })
@@ -101,6 +101,6 @@ describe('reportedDifferences', () => {
       { path: 'b', recorded: 'one\ntwo', happened: undefined },
       { path: 'c', recorded: 7, happened: 'one\ntwo' },
     ]
-    expect(reportedDifferences(whole)).toEqual(whole)
+    expect(selectDifferences(whole)).toEqual(whole)
   })
 })

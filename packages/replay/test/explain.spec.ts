@@ -20,7 +20,7 @@ import {
   sampleRunId,
   scriptedModel,
   seededRandom,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ScriptedStep,
 } from '@tallystick/testkit'
@@ -69,7 +69,7 @@ async function drive(
   const clock = manualClock()
   const host = { clock, random: seededRandom(++driven) }
   const run = createRuntime({ ledger, agents: [agent], prices, host }).run(agent, 'Look at things.', more)
-  await untilSettled(clock, run.result, outside)
+  await waitUntilSettled(clock, run.result, outside)
   const events = await Array.fromAsync(ledger.read(run.id))
   return {
     ...{ ledger: given, runId: run.id, events },

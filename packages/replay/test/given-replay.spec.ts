@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunOptions } from '@tallystick/core'
 import { listReachableAgents } from '@tallystick/core/internal'
-import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, seededRandom, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const look = testTool({ name: 'look', run: () => 'seen' })
@@ -37,7 +37,7 @@ it.each<readonly [string, RunOptions]>([
   const agent = office()
   const runtime = createRuntime({ ledger, host: { clock, random: seededRandom(1) } })
   const run = runtime.run(agent, 'Go.', { ...options, model, context: 'ada' })
-  await untilSettled(clock, run.result)
+  await waitUntilSettled(clock, run.result)
   const today = new Map(listReachableAgents(office()).map((each) => [each.name, each]))
   const events: string[] = []
   for await (const { type } of ledger.read(run.id)) events.push(type)

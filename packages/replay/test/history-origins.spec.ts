@@ -1,10 +1,10 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { explainedAttempts, HistoryOrigins, matched } from '../src/explain.ts'
+import { explainAttempts, HistoryOrigins, matchAttempt } from '../src/explain.ts'
 
-const facts = everyFact(sampleRunId(1))
+const facts = sampleFacts(sampleRunId(1))
 const event = (type: EventType, seq: number, more: object = {}): RuntimeEvent =>
   ({ ...facts[type], ...more, seq }) as unknown as RuntimeEvent
 const says = sampleMessage
@@ -133,13 +133,13 @@ describe('messages that stood there before', () => {
 
   it('are found once each, word for word only where that is wished', () => {
     const [first, second, third] = [says('a'), says('a'), says('a')]
-    const words = matched(before, [first, b, second, third], { wordForWord: true })
+    const words = matchAttempt(before, [first, b, second, third], { wordForWord: true })
     expect([first, b, second, third].map((message) => words.found.get(message)?.seqs)).toEqual([
       ...[[0], [1], [2], undefined],
     ])
     expect(words.lost).toEqual([])
     expect(words.found.get(second)?.message).toBe(second)
-    const same = matched(before, [first, b], { wordForWord: false })
+    const same = matchAttempt(before, [first, b], { wordForWord: false })
     expect([same.found.size, same.lost.map(({ seqs: from }) => from)]).toEqual([1, [[0], [2]]])
   })
 })
@@ -150,7 +150,7 @@ describe('the attempts of a turn', () => {
     const model = facts.model_call_started.model
     const { usage } = facts.usage_updated
     expect(
-      explainedAttempts([
+      explainAttempts([
         event('usage_updated', 1),
         ...[
           started(1, 2),
@@ -171,6 +171,6 @@ describe('the attempts of a turn', () => {
       { attempt: 3, seq: 7, model, outcome: 'answered', usage, costUsd: 0.0125 },
       { attempt: 4, seq: 10, model, outcome: 'under_way' },
     ])
-    expect(explainedAttempts([])).toEqual([])
+    expect(explainAttempts([])).toEqual([])
   })
 })

@@ -9,7 +9,7 @@ import {
   type Ledger,
   type RunId,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { exportRegression, replayRegression } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { temporaryFolder } from './support/temporary-folder.ts'
@@ -20,7 +20,7 @@ const key = ['sk-', 'proj-0123456789abcdefghij'].join('')
 async function played(agent: Agent<unknown>): Promise<{ readonly ledger: Ledger; readonly runId: RunId }> {
   const [clock, ledger] = [manualClock(), memoryLedger()]
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.')
-  expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'done' })
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ status: 'done' })
   return { ledger, runId: run.id }
 }
 

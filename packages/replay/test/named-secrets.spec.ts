@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { namedSecretsIn } from '../src/secrets.ts'
+import { findNamedSecrets } from '../src/secrets.ts'
 
 /** The texts that count as secrets. */
 const found = (text: string): readonly string[] =>
-  namedSecretsIn(text).map(({ start, end }) => text.slice(start, end))
-const wholly = (text: string): unknown => namedSecretsIn(text)
+  findNamedSecrets(text).map(({ start, end }) => text.slice(start, end))
+const wholly = (text: string): unknown => findNamedSecrets(text)
 
 describe('a value after the name of a secret', () => {
   it.each<readonly [string, ...string[]]>([

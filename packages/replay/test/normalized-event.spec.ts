@@ -1,5 +1,5 @@
 import { type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { isSignificant, normalizeEvent } from '../src/diff.ts'
@@ -62,9 +62,9 @@ describe('an event, as another run of the same task may say it', () => {
 
   it('matters, but for a report of usage or progress, the beginning of a reply, and a take-over that changes nothing', () => {
     const runId = sampleRunId(1)
-    const { run_resumed: resumed, ...facts } = everyFact(runId)
+    const { run_resumed: resumed, ...facts } = sampleFacts(runId)
     const { definition: _same, ...plain } = resumed
-    const significant = stamped(runId, [...Object.values(facts), resumed, plain]).filter(isSignificant)
+    const significant = stampFacts(runId, [...Object.values(facts), resumed, plain]).filter(isSignificant)
     const silent: readonly string[] = ['assistant_started', 'usage_updated', 'tool_progress']
     const types = eventTypes.filter((type) => !silent.includes(type))
     expect(significant.map(({ type }) => type).toSorted()).toEqual(types.toSorted())

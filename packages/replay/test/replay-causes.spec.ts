@@ -19,7 +19,7 @@ import {
   manualClock,
   scriptedModel,
   seededRandom,
-  untilSettled,
+  waitUntilSettled,
   testTool,
   type ManualClock,
   type ScriptedStep,
@@ -128,7 +128,7 @@ describe('a run replays to itself', () => {
     const first = createRuntime({ ledger: set.ledger, agents: [slow], host }).run(slow, 'Go.', {
       sessionId: 's',
     })
-    await untilSettled(set.clock, Promise.all([first.cancel('enough'), first.result]))
+    await waitUntilSettled(set.clock, Promise.all([first.cancel('enough'), first.result]))
     const next = runtime.run(set.agent, 'Again.', { sessionId: 's' })
     await next.result
     const events = await set.replays(next.id)
@@ -149,10 +149,10 @@ describe('a run replays to itself', () => {
       if (type === 'assistant_started') void runtime.drain(1_000)
       if (type === 'assistant_started') gate.resolve()
     })
-    expect(await untilSettled(set.clock, run.result)).toMatchObject({ status: 'interrupted' })
+    expect(await waitUntilSettled(set.clock, run.result)).toMatchObject({ status: 'interrupted' })
     await set.replays(run.id)
     const again = createRuntime({ ledger: set.ledger, agents: [set.agent], host }).resume(run.id)
-    expect(await untilSettled(set.clock, again.result)).toMatchObject({ text: 'Blue.' })
+    expect(await waitUntilSettled(set.clock, again.result)).toMatchObject({ text: 'Blue.' })
     const events = await set.replays(run.id)
     expect(ofType(events, 'assistant_message_finished').map(({ draining }) => draining)).toEqual([
       true,
@@ -165,7 +165,7 @@ describe('a run replays to itself', () => {
       const steps = [...Array.from({ length: 3 }, () => ({ fail: 'overloaded' as const })), { text: 'Done.' }]
       const retry = { maxAttempts: 4, baseMs: 100, capMs: 1_000, maxTotalMs: 450 }
       const { start, replays, clock } = recording({ steps, retry }, { seed })
-      const { runId } = await untilSettled(clock, start().result)
+      const { runId } = await waitUntilSettled(clock, start().result)
       expect((await replays(runId)).at(-1)?.type).toBe('run_finished')
     }
   })
@@ -173,7 +173,7 @@ describe('a run replays to itself', () => {
   it('whose provider told nothing of what it used, where a limit counts it', async () => {
     const steps = [{ text: 'Hm.', fail: 'truncated' as const }, { text: 'Done.' }]
     const { start, replays, clock } = recording({ steps, limits: { maxTotalTokens: 9_000 } })
-    const { runId } = await untilSettled(clock, start().result)
+    const { runId } = await waitUntilSettled(clock, start().result)
     const events = await replays(runId)
     expect(ofType(events, 'usage_updated').map(({ cause }) => cause)).toEqual([
       'model_failed',
@@ -237,7 +237,7 @@ describe('a model that fails as interrupted', () => {
         }),
     }
     const { start, replays, clock } = recording({ model, retry: { maxAttempts: 2, baseMs: 10 } })
-    const { runId, reason } = await untilSettled(clock, start().result)
+    const { runId, reason } = await waitUntilSettled(clock, start().result)
     expect([reason, asked]).toEqual(['model_failed', 2])
     await replays(runId)
   })

@@ -10,7 +10,7 @@ import {
   type Message,
   type RunId,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled, testTool } from '@tallystick/testkit'
 import { replayRun, type ReplayOptions } from '@tallystick/replay'
 
 interface App {
@@ -49,9 +49,9 @@ function agents(words = 'You help'): readonly [Agent<unknown, App>, Agent<unknow
 async function played(): Promise<{ readonly ledger: Ledger; readonly runId: RunId }> {
   const [clock, ledger, [first]] = [manualClock(), memoryLedger(), agents()]
   const run = createRuntime({ ledger, host: { clock } }).run(first, 'Go.', { context })
-  const [pending] = (await untilSettled(clock, run.result)).pendingApprovals
-  await untilSettled(clock, run.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-  const result = await untilSettled(clock, run.result)
+  const [pending] = (await waitUntilSettled(clock, run.result)).pendingApprovals
+  await waitUntilSettled(clock, run.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+  const result = await waitUntilSettled(clock, run.result)
   expect(result).toMatchObject({ reason: 'stopped', agent: 'second' })
   return { ledger, runId: run.id }
 }
@@ -123,7 +123,7 @@ describe('a turn that an agent took its time to prepare', () => {
       await next(place)
       answers[place - 1]?.()
     }
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     expect(asked).toEqual(['then', 'then', 'then', 'then'])
     for (const words of ['then', 'now']) {
       expect((await replayRun(ledger, run.id, () => agent(words))).divergence).toBeUndefined()
@@ -140,7 +140,7 @@ describe('a turn that an agent took its time to prepare', () => {
           words === 'broken' ? Promise.reject(new Error('down')) : Promise.resolve({ instructions: words }),
       })
     const run = createRuntime({ ledger, host: { clock } }).run(agent('then'), 'Go.')
-    await untilSettled(clock, run.result)
+    await waitUntilSettled(clock, run.result)
     for (const words of ['now', 'broken']) {
       expect((await replayRun(ledger, run.id, () => agent(words))).divergence).toBeUndefined()
     }
@@ -185,8 +185,8 @@ it('a run that stopped only once its limit was raised replays without its contex
     stopWhen: ({ limits }, { trusted }) => !trusted && (limits.maxTurns ?? 0) > 1,
   })
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', { context })
-  expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'maxTurns' })
-  await untilSettled(clock, run.raiseLimit('maxTurns', 9, { by: 'ada' }))
-  expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'stopped' })
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'maxTurns' })
+  await waitUntilSettled(clock, run.raiseLimit('maxTurns', 9, { by: 'ada' }))
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'stopped' })
   expect((await replayRun(ledger, run.id, () => agent as Agent)).divergence).toBeUndefined()
 })

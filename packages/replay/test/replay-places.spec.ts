@@ -15,7 +15,7 @@ import {
   sampleRunId,
   scriptedModel,
   testTool,
-  untilSettled,
+  waitUntilSettled,
 } from '@tallystick/testkit'
 import { replayRun, type ReplayReport } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
@@ -56,7 +56,7 @@ async function looked(): Promise<{
     ]),
   })
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.')
-  await untilSettled(clock, run.result)
+  await waitUntilSettled(clock, run.result)
   return { events: await Array.fromAsync(ledger.read(run.id)), agent }
 }
 
@@ -135,8 +135,8 @@ describe('a run that began with what was said before', () => {
       ]),
     })
     const runtime = createRuntime({ ledger, host: { clock } })
-    await untilSettled(clock, runtime.run(agent, 'Hi.', { sessionId: 's' }).result)
-    const { runId } = await untilSettled(clock, runtime.run(agent, 'Bye.', { sessionId: 's' }).result)
+    await waitUntilSettled(clock, runtime.run(agent, 'Hi.', { sessionId: 's' }).result)
+    const { runId } = await waitUntilSettled(clock, runtime.run(agent, 'Bye.', { sessionId: 's' }).result)
     const events = await Array.fromAsync(ledger.read(runId))
     expect(events.slice(0, 3).map(({ type }) => type)).toEqual([
       ...['run_started', 'history_carried', 'input_received'],
@@ -166,7 +166,7 @@ describe('a run of two handoffs', () => {
     }
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const run = createRuntime({ ledger, host: { clock } }).run(chain('Please'), 'Go.')
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered', agent: 'last' })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'answered', agent: 'last' })
     const events = await Array.fromAsync(ledger.read(run.id))
     expect(await replayed(events, chain('Do'))).toEqual({ runId: run.id, events: events.length })
   })

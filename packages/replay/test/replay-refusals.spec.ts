@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { type RefusalPolicy } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
+import {
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const usage = { inputTokens: 100, outputTokens: 10 }
@@ -21,7 +27,7 @@ async function passedOn(step: ScriptedStep, onRefusal?: RefusalPolicy): Promise<
     ...(onRefusal && { onRefusal }),
   })
   const run = createRuntime({ ledger, agents: [agent], host: { clock } }).run(agent, 'Go.')
-  expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Here.' })
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Here.' })
   const events = await Array.fromAsync(ledger.read(run.id))
   expect(await replayRun(ledger, run.id, () => agent)).toEqual({ runId: run.id, events: events.length })
   return events

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Agent, type Tool } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { foldTo, rebuiltRequest } from '@tallystick/ledger'
+import { foldTo, rebuildRequest } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { expect, it } from 'vitest'
 
@@ -36,7 +36,7 @@ it('takes the tools of a source, and what they said of calls, from the record', 
   const offered = []
   for await (const event of ledger.read(runId)) {
     if (event.type !== 'model_call_started') continue
-    const request = rebuiltRequest(await foldTo(ledger, runId, event.seq))
+    const request = rebuildRequest(await foldTo(ledger, runId, event.seq))
     offered.push('request' in request ? request.request.tools.map(({ name }) => name) : request)
   }
   expect(offered).toEqual([['look', 'gone'], ['look'], ['look']])

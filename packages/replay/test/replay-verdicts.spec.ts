@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 
@@ -53,7 +53,7 @@ async function replayed(
   })
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
   const run = runtime.run(agent, 'Go.', { context: { trusted: false } })
-  await untilSettled(clock, run.result)
+  await waitUntilSettled(clock, run.result)
   const events = await Array.fromAsync(ledger.read(run.id))
   expect(await replayRun(ledger, run.id, () => agent as Agent)).toEqual({
     ...{ runId: run.id, events: events.length },

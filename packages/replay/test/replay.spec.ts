@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core'
 import { listReachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedReply } from '@tallystick/testkit'
-import { foldTo, rebuiltRequest } from '@tallystick/ledger'
+import { foldTo, rebuildRequest } from '@tallystick/ledger'
 import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 
@@ -122,7 +122,7 @@ describe('a run driven again by code that has changed since', () => {
     })
     const [first] = await Array.fromAsync(ledger.read(runId, { toSeq: 1 }))
     expect(first).toMatchObject({ modelSettings, definition: { modelSettings: { temperature: 0 } } })
-    const { request } = rebuiltRequest(await foldTo(ledger, runId))
+    const { request } = rebuildRequest(await foldTo(ledger, runId))
     expect(request.modelSettings).toEqual({ temperature: 0, ...modelSettings })
   })
 

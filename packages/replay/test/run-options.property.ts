@@ -23,7 +23,7 @@ import {
   scriptedModel,
   seededRandom,
   testTool,
-  untilSettled,
+  waitUntilSettled,
   watchedLedger,
   type ScriptedModel,
 } from '@tallystick/testkit'
@@ -184,7 +184,7 @@ async function play(
   const desk = office(own(), nextTurn)
   const given = { ...options, ...(withModel && { model }), context: { token: marker } }
   const begun = process([desk]).run(desk, input, given)
-  const settled = <T>(promise: Promise<T>): Promise<T> => untilSettled(clock, promise, outside)
+  const settled = <T>(promise: Promise<T>): Promise<T> => waitUntilSettled(clock, promise, outside)
   let result: RunResult = await settled(begun.result)
   const isSuspended = result.status === 'suspended'
   if (result.status === 'suspended') {

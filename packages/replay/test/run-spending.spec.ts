@@ -1,5 +1,5 @@
 import { memoryLedger, type Ledger, type Usage } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { type Fact, type FactOf } from '@tallystick/core/vocabulary'
 import { diffRuns, type RunTail } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ const [one, two] = [sampleRunId(1), sampleRunId(2)]
 const {
   run_started: { parent: _fork, sessionId: _session, sessionPlace: _place, ...started },
   ...facts
-} = everyFact(one)
+} = sampleFacts(one)
 const { model_call_started: asked, usage_updated: reported, tool_started: tool, tool_result: result } = facts
 
 const calls = (turn: number, attempt = 1): Fact => ({ ...asked, turn, attempt })
@@ -41,7 +41,9 @@ async function ledgerOf(left: readonly Fact[], right: readonly Fact[]): Promise<
     [one, left],
     [two, right],
   ] as const) {
-    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, events), { durability: 'lazy' })
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, events), {
+      durability: 'lazy',
+    })
   }
   return ledger
 }

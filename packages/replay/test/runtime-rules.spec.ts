@@ -10,7 +10,7 @@ import {
   withRuntimeRules,
 } from '@tallystick/core'
 import { listReachableAgents } from '@tallystick/core/internal'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const rules: RuntimeRules = {
@@ -30,7 +30,7 @@ it('replays to itself with the rules of its runtime', async () => {
   })
   const [clock, ledger] = [manualClock(), memoryLedger()]
   const run = createRuntime({ ledger, host: { clock }, ...rules }).run(desk, 'Go.')
-  expect(await untilSettled(clock, run.result)).toMatchObject({ text: 'Done.', agent: 'clerk' })
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ text: 'Done.', agent: 'clerk' })
 
   const replayed = async (held: RuntimeRules) => {
     const agents = listReachableAgents(desk).map((agent) => withRuntimeRules(agent, held))

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
-import { hostileTexts, repeatedTexts } from '@tallystick/testkit'
+import { hostileTexts, createRepeatedTexts } from '@tallystick/testkit'
 import { SecretMask } from '../src/secrets.ts'
 
 const mask = new SecretMask()
@@ -142,7 +142,7 @@ describe('what looks like a secret', () => {
   })
 
   it('is found between hostile texts, which keep their length and mask the same a second time', () => {
-    for (const { name, text } of [...hostileTexts, ...repeatedTexts(200)]) {
+    for (const { name, text } of [...hostileTexts, ...createRepeatedTexts(200)]) {
       const whole = `${text} ${key} ${text}\npassword: hunter2\n`
       const once = mask.text(whole)
       const faults = [

@@ -1,7 +1,7 @@
 import { hostileTexts } from '@tallystick/testkit'
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { commentText, identifier, stringLiteral } from '../src/regression.ts'
+import { toComment, requireIdentifier, toStringLiteral } from '../src/regression.ts'
 
 /** What code comes to that is run as a function. */
 function run(code: string): unknown {
@@ -12,14 +12,14 @@ function run(code: string): unknown {
 describe('text in generated source code', () => {
   it('is a string literal that comes to the text, and runs nothing of it', () => {
     for (const { name, text } of hostileTexts) {
-      expect({ name, text: run(`return ${stringLiteral(text)}`) }).toEqual({ name, text })
+      expect({ name, text: run(`return ${toStringLiteral(text)}`) }).toEqual({ name, text })
     }
     expect(globalThis).not.toHaveProperty('tallystickRan')
   })
 
   it('stays in a line comment', () => {
     for (const { name, text } of hostileTexts) {
-      expect({ name, ran: run(`// ${commentText(text)}\nreturn 'what follows'`) }).toEqual({
+      expect({ name, ran: run(`// ${toComment(text)}\nreturn 'what follows'`) }).toEqual({
         ...{ name, ran: 'what follows' },
       })
     }
@@ -28,16 +28,16 @@ describe('text in generated source code', () => {
 
   it('shows a reviewer everything: no control, direction mark or invisible character is left', () => {
     for (const { text } of hostileTexts) {
-      expect(stringLiteral(text)).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
-      expect(commentText(text)).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+      expect(toStringLiteral(text)).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+      expect(toComment(text)).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
     }
-    expect(stringLiteral("It's 21 °C in 서울.")).toBe(String.raw`'It\'s 21 °C in 서울.'`)
+    expect(toStringLiteral("It's 21 °C in 서울.")).toBe(String.raw`'It\'s 21 °C in 서울.'`)
   })
 
   it('is imported only under a name that is an identifier', () => {
-    expect(identifier('agents_2')).toBe('agents_2')
+    expect(requireIdentifier('agents_2')).toBe('agents_2')
     for (const { text } of hostileTexts.filter(({ border }) => border === 'code' || border === 'shell')) {
-      expect(() => identifier(text)).toThrow(ConfigurationError)
+      expect(() => requireIdentifier(text)).toThrow(ConfigurationError)
     }
   })
 })

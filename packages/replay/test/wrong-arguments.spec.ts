@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { sampleRunId, scriptedModel } from '@tallystick/testkit'
-import { diffRuns, explain, exportRegression, replayRun, reportedDifferences } from '@tallystick/replay'
+import { diffRuns, explain, exportRegression, replayRun, selectDifferences } from '@tallystick/replay'
 
 const agent = defineAgent({ name: 'clerk', instructions: '', model: scriptedModel([{ text: 'Done.' }]) })
 const ledger = memoryLedger()
@@ -39,8 +39,8 @@ it.each<readonly [string, () => unknown, string]>([
   ],
   [
     'a report of nothing',
-    () => reportedDifferences(nothing),
-    'reportedDifferences: the list of differences is missing',
+    () => selectDifferences(nothing),
+    'selectDifferences: the list of differences is missing',
   ],
 ])('refuses %s', async (_name, act, message) => {
   const refusal = (async () => await act())()

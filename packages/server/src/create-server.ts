@@ -55,17 +55,18 @@ function explainPath(method: string, path: string, basePath: string, roots: read
   const index = segments.findIndex((segment, at) => at > 0 && segment !== '' && roots.includes(segment))
   const route = index < 0 ? undefined : `/${segments.slice(index).join('/')}`
   const mounted = path.slice(0, path.length - (route?.length ?? 0))
-  const none = `There is no ${method} ${shown(path)}`
+  const none = `There is no ${method} ${shortenPath(path)}`
   const isElsewhere = route !== undefined && mounted !== basePath
   if (isBelow && !isElsewhere) return `${none}. GET ${basePath}/openapi.json describes every path.`
   const begin = basePath === '' ? 'at the root, since it has no basePath' : `with ${basePath}, its basePath`
   const all = `${none}: the paths of this server begin ${begin}.`
   if (!isElsewhere) return `${all} Send the request there.`
-  const change = mounted === '' ? 'leave basePath out' : `give createServer the basePath ${shown(mounted)}`
-  return `${all} Send ${method} ${shown(basePath + route)}, or ${change} if requests are to begin so.`
+  const change =
+    mounted === '' ? 'leave basePath out' : `give createServer the basePath ${shortenPath(mounted)}`
+  return `${all} Send ${method} ${shortenPath(basePath + route)}, or ${change} if requests are to begin so.`
 }
 
-function shown(path: string): string {
+function shortenPath(path: string): string {
   return path.slice(0, 200)
 }
 

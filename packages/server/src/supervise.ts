@@ -18,7 +18,7 @@ import {
 } from '@tallystick/core/internal'
 import { nextAction } from '@tallystick/core/machine'
 import { deriveChildRunId } from '@tallystick/core/vocabulary'
-import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
+import { foldTo, readRunSummaries, type RunSummary } from '@tallystick/ledger'
 
 /** A run to resume, and its last event. */
 interface DueRun {
@@ -172,7 +172,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
   /** Yields the runs that would wait for ever if no process resumed them. A child of an interrupted run is resumed with it. */
   const findDueRuns = async function* (): AsyncGenerator<DueRun, void> {
     const waiting = new Set<RunId>()
-    for await (const run of runSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
+    for await (const run of readRunSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
       if (run.status === 'unreadable') continue
       if (run.status === 'suspended') {
         const known = waits.get(run.runId)

@@ -1,7 +1,7 @@
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { createRuntime, defineAgent } from '@tallystick/core'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
-import { runSummaries, verifyLedger } from '@tallystick/ledger'
+import { readRunSummaries, verifyLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { startSupervising } from './kit/supervising.ts'
 
@@ -47,7 +47,7 @@ describe.skipIf(connectionString === '')('supervisors of several processes on on
     expect(other.calls.slice(-orphaned.length).toSorted()).toEqual(orphaned.toSorted())
     expect([...holder.faults, ...other.faults]).toEqual([])
 
-    const runs = await Array.fromAsync(runSummaries(ledger))
+    const runs = await Array.fromAsync(readRunSummaries(ledger))
     expect(runs.map(({ status }) => status)).toEqual(['quick', ...inputs].map(() => 'done'))
     for (const { runId } of runs) expect(checkLaws(await Array.fromAsync(ledger.read(runId)))).toEqual([])
     for (const { runId } of runs) expect(await ledger.lease(runId)).toBeUndefined()

@@ -13,7 +13,7 @@ import {
   manualClock,
   scriptedModel,
   testTool,
-  untilSettled,
+  waitUntilSettled,
   type ManualClock,
   type ScriptedStep,
 } from '@tallystick/testkit'
@@ -54,7 +54,7 @@ async function interruptedRun(ledger: Ledger, clock: ManualClock): Promise<RunId
   const run = runtime.run(agent, 'Hi.')
   run.result.catch(() => {})
   for await (const event of run) if (event.type === 'assistant_started') break
-  await untilSettled(clock, runtime.drain(0))
+  await waitUntilSettled(clock, runtime.drain(0))
   return run.id
 }
 
@@ -64,10 +64,10 @@ describe('a supervisor', () => {
     const runId = await interruptedRun(ledger, clock)
     const { runtime, open, reported } = process(ledger, clock, [agentOf('teller', { text: 'Done.' })])
     const supervisor = open()
-    expect(await untilSettled(clock, supervisor.look())).toEqual([])
-    await untilSettled(clock, runtime.idle())
+    expect(await waitUntilSettled(clock, supervisor.look())).toEqual([])
+    await waitUntilSettled(clock, runtime.idle())
     expect((await eventsOf(ledger, runId)).at(-1)).toMatchObject({ type: 'run_finished', reason: 'answered' })
-    expect(await untilSettled(clock, supervisor.look())).toEqual([])
+    expect(await waitUntilSettled(clock, supervisor.look())).toEqual([])
     expect(reported).toEqual([])
   })
 
@@ -80,7 +80,7 @@ describe('a supervisor', () => {
     for await (const event of run) if (event.type === 'assistant_started') break
     const other = process(ledger, clock, [agentOf('teller', { text: 'Done.' })])
     expect(await other.open().look()).toEqual([])
-    await untilSettled(clock, one.runtime.drain(0))
+    await waitUntilSettled(clock, one.runtime.drain(0))
   })
 
   it('ends the wait for a person whose time is over, at its own rhythm', async () => {
@@ -96,7 +96,7 @@ describe('a supervisor', () => {
       })
     const first = agent({ toolCalls: [{ name: 'pay', input: {} }] })
     const { runtime } = process(ledger, clock, [first])
-    const { runId } = await untilSettled(clock, runtime.run(first, 'Pay.').result)
+    const { runId } = await waitUntilSettled(clock, runtime.run(first, 'Pay.').result)
     const second = agent({ text: 'Not paid.' })
     const other = process(ledger, clock, [second], { everyMs: 5_000 })
     const supervisor = other.open()
@@ -104,7 +104,7 @@ describe('a supervisor', () => {
     while ((await eventsOf(ledger, runId)).at(-1)?.type !== 'run_finished') {
       clock.advance(5_000)
       await supervisor.look()
-      await untilSettled(clock, other.runtime.idle())
+      await waitUntilSettled(clock, other.runtime.idle())
     }
     const decided = (await eventsOf(ledger, runId)).find(({ type }) => type === 'approval_decided')
     expect(decided).toMatchObject({ approved: false })
@@ -127,9 +127,9 @@ describe('a supervisor', () => {
     ]
     const [hasty, patient] = agents(call)
     const { runtime } = process(ledger, clock, [hasty, patient])
-    const { runId } = await untilSettled(clock, runtime.run(hasty, 'Pay.').result)
+    const { runId } = await waitUntilSettled(clock, runtime.run(hasty, 'Pay.').result)
     const asked = clock.now()
-    const endless = await untilSettled(clock, runtime.run(patient, 'Pay.').result)
+    const endless = await waitUntilSettled(clock, runtime.run(patient, 'Pay.').result)
     const reads: string[] = []
     const read: Ledger['read'] = (id, range) => {
       reads.push(id)
@@ -146,7 +146,7 @@ describe('a supervisor', () => {
     expect(reads).toHaveLength(folded + 4 * 2)
     clock.advance(1)
     expect(await supervisor.look()).toEqual([runId])
-    await untilSettled(clock, other.runtime.idle())
+    await waitUntilSettled(clock, other.runtime.idle())
     expect((await eventsOf(ledger, runId)).at(-1)?.type).toBe('run_finished')
     expect((await eventsOf(ledger, endless.runId)).at(-1)?.type).toBe('approval_requested')
     clock.advance(1_000_000)
@@ -160,13 +160,13 @@ describe('a supervisor', () => {
       defineAgent({ name: 'office', instructions: 'Pay.', model: scriptedModel(steps), tools: [pay] })
     const first = agent({ toolCalls: [{ name: 'pay', input: {} }] })
     const { runtime } = process(ledger, clock, [first])
-    const { runId, pendingApprovals } = await untilSettled(clock, runtime.run(first, 'Pay.').result)
+    const { runId, pendingApprovals } = await waitUntilSettled(clock, runtime.run(first, 'Pay.').result)
     const command = { type: 'approve', toolCallId: pendingApprovals[0]!.toolCallId, by: 'ada' } as const
     await ledger.put(runId, { key: 'k1', command, at: clock.now() })
     const other = process(ledger, clock, [agent({ text: 'Paid.' })])
     other.open()
     while ((await eventsOf(ledger, runId)).at(-1)?.type !== 'run_finished') {
-      await untilSettled(clock, other.runtime.idle())
+      await waitUntilSettled(clock, other.runtime.idle())
       await Promise.resolve()
     }
     expect(pay.runs).toHaveLength(1)
@@ -197,11 +197,11 @@ describe('a supervisor', () => {
     const run = one.runtime.run(first, 'Dig.')
     run.result.catch(() => {})
     while ((await runIds(ledger)).length < 2) await Promise.resolve()
-    await untilSettled(clock, one.runtime.drain(0))
+    await waitUntilSettled(clock, one.runtime.drain(0))
     const other = process(ledger, clock, [family([{ text: 'Dug.' }], [{ text: 'A hole.' }])])
     other.open()
     while ((await eventsOf(ledger, run.id)).at(-1)?.type !== 'run_finished') {
-      await untilSettled(clock, other.runtime.idle())
+      await waitUntilSettled(clock, other.runtime.idle())
       await Promise.resolve()
     }
     expect(other.reported).toEqual([])
@@ -224,20 +224,20 @@ describe('a supervisor', () => {
     }
     const first = family(true)
     const one = process(ledger, clock, [first])
-    const waiting = await untilSettled(clock, one.runtime.run(first, 'Dig.').result)
+    const waiting = await waitUntilSettled(clock, one.runtime.run(first, 'Dig.').result)
     const { runId: childId, toolCallId } = waiting.pendingApprovals[0]!
     const put: Ledger['put'] = (id, entry) =>
       id === waiting.runId ? Promise.reject(new Error('The process died here.')) : ledger.put(id, entry)
     const dying = process({ ...ledger, put }, clock, [family(false)])
     const child = dying.runtime.resume(childId)
-    await untilSettled(clock, child.approve(toolCallId, { by: 'ada' }))
-    await untilSettled(
+    await waitUntilSettled(clock, child.approve(toolCallId, { by: 'ada' }))
+    await waitUntilSettled(
       clock,
       child.result.catch(() => undefined),
     )
     const other = process(ledger, clock, [family(false)])
     expect(await other.open().look()).toEqual([])
-    await untilSettled(clock, other.runtime.idle())
+    await waitUntilSettled(clock, other.runtime.idle())
     expect((await eventsOf(ledger, waiting.runId)).at(-1)).toMatchObject({
       type: 'run_finished',
       reason: 'answered',
@@ -250,7 +250,7 @@ describe('a supervisor', () => {
     const { open, reported, runtime } = process(ledger, clock, [agentOf('other', { text: 'Done.' })])
     const supervisor = open()
     await supervisor.look()
-    await untilSettled(clock, runtime.idle())
+    await waitUntilSettled(clock, runtime.idle())
     for (let looks = 0; looks < 3; looks++) await supervisor.look()
     expect(reported).toMatchObject([
       { code: 'configuration', message: expect.stringContaining(runId) as string },
@@ -273,13 +273,13 @@ describe('a supervisor', () => {
     })
     const { open, runtime, reported } = process(ledger, clock, [agent], { everyMs: 3_600_000 })
     const run = runtime.run(agent, 'Hi.')
-    await expect(untilSettled(clock, run.result)).rejects.toThrow('There is a fault in this function.')
+    await expect(waitUntilSettled(clock, run.result)).rejects.toThrow('There is a fault in this function.')
     const supervisor = open()
     const callsAfter = async (ms: number, everyMs: number): Promise<number> => {
       for (let past = 0; past < ms; past += everyMs) {
         clock.advance(everyMs)
         await supervisor.look()
-        await untilSettled(clock, runtime.idle())
+        await waitUntilSettled(clock, runtime.idle())
       }
       return calls
     }
@@ -297,13 +297,13 @@ describe('a supervisor', () => {
     const { open, runtime, reported } = process(ledger, clock, [agentOf('other', { text: 'Done.' })])
     const supervisor = open()
     await supervisor.look()
-    await untilSettled(clock, runtime.idle())
+    await waitUntilSettled(clock, runtime.idle())
     const elsewhere = process(ledger, clock, [agentOf('teller', { text: 'I think', hang: true })])
     elsewhere.runtime.resume(runId).result.catch(() => {})
     clock.advance(1)
-    await untilSettled(clock, elsewhere.runtime.drain(0))
+    await waitUntilSettled(clock, elsewhere.runtime.drain(0))
     await supervisor.look()
-    await untilSettled(clock, runtime.idle())
+    await waitUntilSettled(clock, runtime.idle())
     expect(reported).toHaveLength(2)
   })
 
@@ -334,7 +334,7 @@ describe('two supervisors', () => {
     )
     for (const { open } of both) open()
     while ((await eventsOf(ledger, runId)).at(-1)?.type !== 'run_finished') {
-      for (const { runtime } of both) await untilSettled(clock, runtime.idle())
+      for (const { runtime } of both) await waitUntilSettled(clock, runtime.idle())
       await Promise.resolve()
     }
     const events = await eventsOf(ledger, runId)

@@ -1,4 +1,4 @@
-export { manualClock, untilSettled, type ManualClock } from './doubles/clock.ts'
+export { manualClock, waitUntilSettled, type ManualClock } from './doubles/clock.ts'
 export {
   scriptedModel,
   type ScriptedCall,
@@ -21,8 +21,8 @@ export { volatileLedger, type VolatileLedger } from './doubles/ledger.ts'
 export { given, type Given, type When } from './simulation/given.ts'
 export { seededRandom } from './simulation/plan.ts'
 export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulation/simulate.ts'
-export { everyFact } from './samples/events.ts'
-export { sampleCallId, sampleMessage, sampleRunId, stamped } from './samples/values.ts'
+export { sampleFacts } from './samples/events.ts'
+export { sampleCallId, sampleMessage, sampleRunId, stampFacts } from './samples/values.ts'
 export {
   createIdleAgent,
   playProgram,
@@ -35,10 +35,10 @@ export {
 export {
   hostileFiles,
   hostileStreams,
-  otherPieces,
+  cutOtherwise,
   type HostileBytes,
   type HostileStream,
 } from './hostile/bytes.ts'
 export { hostileTexts, type HostileBorder, type HostileText } from './hostile/texts.ts'
-export { repeatedTexts, type RepeatedText } from './hostile/texts.ts'
+export { createRepeatedTexts, type RepeatedText } from './hostile/texts.ts'
 export { watchedLedger, type WatchedLedger } from './doubles/ledger.ts'

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { hostileFiles, hostileStreams, hostileTexts, otherPieces, repeatedTexts } from '@tallystick/testkit'
+import {
+  hostileFiles,
+  hostileStreams,
+  hostileTexts,
+  cutOtherwise,
+  createRepeatedTexts,
+} from '@tallystick/testkit'
 
 function twice(names: readonly string[]): readonly string[] {
   return names.filter((name, index) => names.indexOf(name) !== index)
@@ -14,7 +20,7 @@ describe('the corpus of hostile texts, files and streams', () => {
     expect(twice(hostileTexts.map(({ border, name }) => `${border}: ${name}`))).toEqual([])
     expect(twice(hostileFiles.map(({ name }) => name))).toEqual([])
     expect(twice(hostileStreams.map(({ name }) => name))).toEqual([])
-    expect(twice(repeatedTexts(8).map(({ name }) => name))).toEqual([])
+    expect(twice(createRepeatedTexts(8).map(({ name }) => name))).toEqual([])
   })
 
   it('holds every control character, and every control of the direction of text', () => {
@@ -25,13 +31,13 @@ describe('the corpus of hostile texts, files and streams', () => {
   })
 
   it('makes repeated texts as long as they are asked for', () => {
-    const lengths = repeatedTexts(1_000).map(({ text }) => text.length)
+    const lengths = createRepeatedTexts(1_000).map(({ text }) => text.length)
     expect(Math.min(...lengths)).toBeGreaterThanOrEqual(1_000)
     expect(Math.max(...lengths)).toBeLessThan(1_000 + 40)
   })
 
   it('cuts bytes into other pieces, and loses none', () => {
     const bytes = Uint8Array.from('a piece of text that is cut', (letter) => letter.charCodeAt(0))
-    for (const { chunks } of otherPieces(bytes)) expect(joined(chunks)).toEqual([...bytes])
+    for (const { chunks } of cutOtherwise(bytes)) expect(joined(chunks)).toEqual([...bytes])
   })
 })

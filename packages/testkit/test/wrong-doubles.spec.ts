@@ -4,7 +4,7 @@ import { ConfigurationError, defineAgent, memoryLedger } from '@tallystick/core'
 import * as testing from '@tallystick/testkit'
 
 const { checkBudgets, checkLaws, checkTranscript, manualClock, mortalLedger, scriptedModel } = testing
-const { callTool, seededRandom, simulate, testTool, untilSettled } = testing
+const { callTool, seededRandom, simulate, testTool, waitUntilSettled } = testing
 
 const paying = (): testing.TestTool =>
   testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
@@ -137,7 +137,9 @@ describe('a double is refused', () => {
   })
 
   it('a wait, without its clock or promise', async () => {
-    await expect(untilSettled({} as never, Promise.resolve())).rejects.toThrow('untilSettled: the clock')
-    await expect(untilSettled(manualClock(), 5 as never)).rejects.toThrow('the promise is 5')
+    await expect(waitUntilSettled({} as never, Promise.resolve())).rejects.toThrow(
+      'waitUntilSettled: the clock',
+    )
+    await expect(waitUntilSettled(manualClock(), 5 as never)).rejects.toThrow('the promise is 5')
   })
 })

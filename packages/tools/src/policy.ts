@@ -143,7 +143,7 @@ function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCa
 }
 
 function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: RuledCall): Finding {
-  return all([
+  return joinFindings([
     tool === undefined || fitsAny(tool, call.tool),
     agent === undefined || (call.agent === undefined ? 'undecided' : fitsAny(agent, call.agent)),
     effect === undefined || (call.effect === undefined ? 'undecided' : call.effect === effect),
@@ -226,7 +226,7 @@ function fitsAny(patterns: string | readonly string[], text: string): boolean {
 type Finding = boolean | 'undecided'
 
 /** A false finding decides, then an undecided one. */
-function all(findings: readonly Finding[]): Finding {
+function joinFindings(findings: readonly Finding[]): Finding {
   if (findings.includes(false)) return false
   return findings.includes('undecided') ? 'undecided' : true
 }
@@ -257,11 +257,13 @@ const findings: {
   atLeast: (value, bound) => (typeof value === 'number' ? value >= bound : 'undecided'),
   below: (value, bound) => (typeof value === 'number' ? value < bound : 'undecided'),
   atMost: (value, bound) => (typeof value === 'number' ? value <= bound : 'undecided'),
-  not: (value, condition) => opposite(fits(value, condition)),
+  not: (value, condition) => invertFinding(fits(value, condition)),
   some: (value, condition) =>
-    Array.isArray(value) ? opposite(all(value.map((item) => opposite(fits(item, condition))))) : 'undecided',
+    Array.isArray(value)
+      ? invertFinding(joinFindings(value.map((item) => invertFinding(fits(item, condition)))))
+      : 'undecided',
   every: (value, condition) =>
-    Array.isArray(value) ? all(value.map((item) => fits(item, condition))) : 'undecided',
+    Array.isArray(value) ? joinFindings(value.map((item) => fits(item, condition))) : 'undecided',
 }
 
 function fits(value: unknown, condition: InputCondition): Finding {
@@ -273,16 +275,16 @@ function fits(value: unknown, condition: InputCondition): Finding {
     if (expected === undefined) continue
     if (kind === 'present') found.push((value !== undefined) === expected)
     else if (value === undefined)
-      found.push(kind === 'not' ? opposite(fits(undefined, expected as InputCondition)) : 'undecided')
+      found.push(kind === 'not' ? invertFinding(fits(undefined, expected as InputCondition)) : 'undecided')
     else
       found.push(
         (findings[kind as keyof typeof findings] as (...given: unknown[]) => Finding)(value, expected),
       )
   }
-  return all(found)
+  return joinFindings(found)
 }
 
-function opposite(finding: Finding): Finding {
+function invertFinding(finding: Finding): Finding {
   return finding === 'undecided' ? finding : !finding
 }
 

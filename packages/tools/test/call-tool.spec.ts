@@ -2,7 +2,7 @@ import { Observable, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Tool } from '@tallystick/core'
-import { callTool, manualClock, testTool, untilSettled } from '@tallystick/testkit'
+import { callTool, manualClock, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { defineTool, image, settledLater, text, type ToolContext, whenInput } from '@tallystick/tools'
 import { calculator } from '@tallystick/tools/calculator'
 
@@ -74,7 +74,7 @@ describe('a tool in a unit test, alone', () => {
         ...{ name: 'slow', description: 'Is slow.', input: z.object({}), effect, timeoutMs: 3_600_000 },
         execute,
       })
-      const called = await untilSettled(clock, callTool(slow, {}, { clock }))
+      const called = await waitUntilSettled(clock, callTool(slow, {}, { clock }))
       expect([called.outcome, called.text]).toEqual(['timed_out', expect.stringMatching(text)])
     },
   )
@@ -89,7 +89,7 @@ describe('a tool in a unit test, alone', () => {
         await wait(4_000_000)
       },
     })
-    const called = await untilSettled(clock, callTool(poll, {}, { clock }))
+    const called = await waitUntilSettled(clock, callTool(poll, {}, { clock }))
     expect(called).toMatchObject({ outcome: 'timed_out', progress: [1, 2, 3] })
   })
 

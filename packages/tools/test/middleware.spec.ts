@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { callTool, checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { callTool, checkLaws, manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { defineTool, settledLater, wrapTools, type ToolContext, type ToolMiddleware } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { Subject } from 'rxjs'
@@ -268,7 +268,7 @@ describe('wrapTools', () => {
             const host = { clock, random: () => 0, report: () => {} }
             const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Go.')
             run.events$.subscribe(({ seq }) => seq === cancelAt && void run.cancel('enough').catch(() => {}))
-            expect((await untilSettled(clock, run.result)).status).toBe('done')
+            expect((await waitUntilSettled(clock, run.result)).status).toBe('done')
             const events = await Array.fromAsync(ledger.read(run.id))
             auditAll(events)
             expect(checkLaws(events)).toEqual([])

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   audit,
@@ -230,7 +230,7 @@ describe('the middleware that comes along', () => {
     })
     const host = { clock, random: () => 0, report: () => {} }
     const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host }).run(agent, 'Go.')
-    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered', toolCalls: 3 })
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'answered', toolCalls: 3 })
     const [first = 0, ...later] = ran
     expect(later.map((at) => at - first)).toEqual([1_000, 2_000])
   })

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import {
   audit,
   defineTool,
@@ -35,7 +35,7 @@ async function callOnce(
     tools: wrapTools([tool], middleware),
   })
   const ledger = memoryLedger()
-  const { runId } = await untilSettled(clock, createRuntime({ ledger, host }).run(agent, 'Go.').result)
+  const { runId } = await waitUntilSettled(clock, createRuntime({ ledger, host }).run(agent, 'Go.').result)
   const results = (await Array.fromAsync(ledger.read(runId))).flatMap((event) =>
     event.type === 'tool_result' ? [event] : [],
   )

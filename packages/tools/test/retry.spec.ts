@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { manualClock, scriptedModel, waitUntilSettled } from '@tallystick/testkit'
 import { defineTool, ToolError, type RetryOptions } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -146,7 +146,7 @@ describe('defineTool with retry', () => {
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const host = { clock, random: () => 0, report: () => {} }
     const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.')
-    expect((await untilSettled(clock, run.result)).status).toBe('done')
+    expect((await waitUntilSettled(clock, run.result)).status).toBe('done')
     const events: RuntimeEvent[] = await Array.fromAsync(ledger.read(run.id))
     const kinds = events.flatMap((event) =>
       event.type === 'tool_started' || event.type === 'tool_attempt_failed' || event.type === 'tool_result'

@@ -8,7 +8,13 @@ import {
   type RuntimeEvent,
   type Tool,
 } from '@tallystick/core'
-import { checkLaws, type ManualClock, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import {
+  checkLaws,
+  type ManualClock,
+  manualClock,
+  scriptedModel,
+  waitUntilSettled,
+} from '@tallystick/testkit'
 import {
   audit,
   cache,
@@ -205,8 +211,8 @@ async function play({ tools: plans, turns, cancelAfterMs, isWrapped }: Program) 
   const stops = [cancelAfterMs, 60_000].flatMap((ms) =>
     ms === undefined ? [] : [clock.schedule(ms, () => void run.cancel('enough').catch(() => {}))],
   )
-  const result = await untilSettled(clock, run.result)
-  if (result.status === 'suspended') await untilSettled(clock, run.cancel('nothing is waited for'))
+  const result = await waitUntilSettled(clock, run.result)
+  if (result.status === 'suspended') await waitUntilSettled(clock, run.cancel('nothing is waited for'))
   for (const stop of stops) stop()
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(run.id)) events.push(event)

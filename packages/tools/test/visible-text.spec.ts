@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { boundedText, visibleText } from '../src/define/text.ts'
+import { boundText, toVisibleText } from '../src/define/text.ts'
 
 describe('what a reader sees of the output of a program', () => {
   it.each([
@@ -32,16 +32,16 @@ describe('what a reader sees of the output of a program', () => {
     ['marks that turn the direction, and tags', 'a\u202eb\u2066c\u{e0041}d', 'abcd'],
     ['half a surrogate pair', 'a\ud800b', 'a\ufffdb'],
   ])('leaves out %s', (_what, given, visible) => {
-    expect(visibleText(given)).toBe(visible)
+    expect(toVisibleText(given)).toBe(visible)
   })
 
   it('keeps what follows a sequence that is longer than any sequence is', () => {
     const digits = '1'.repeat(4_096)
-    expect(visibleText(`a\u001b[${digits}mb`)).toBe('ab')
-    expect(visibleText(`a\u001b[${digits}1mb`)).toBe('a1mb')
+    expect(toVisibleText(`a\u001b[${digits}mb`)).toBe('ab')
+    expect(toVisibleText(`a\u001b[${digits}1mb`)).toBe('a1mb')
     const title = 't'.repeat(4_095)
-    expect(visibleText(`a\u001b]${title}\u0007b`)).toBe('ab')
-    expect(visibleText(`a\u001b]${title}t\u0007b`)).toBe(`a${title}tb`)
+    expect(toVisibleText(`a\u001b]${title}\u0007b`)).toBe('ab')
+    expect(toVisibleText(`a\u001b]${title}t\u0007b`)).toBe(`a${title}tb`)
   })
 })
 
@@ -53,6 +53,6 @@ describe('a bounded text', () => {
     ['😀123456789', 9, ' … (cut)'],
     ['0123456789', 3, ' … (cut)'],
   ])('of %j in %i characters is %j', (text, max, bounded) => {
-    expect(boundedText(text, max)).toBe(bounded)
+    expect(boundText(text, max)).toBe(bounded)
   })
 })

@@ -157,8 +157,8 @@ export function requireHost(subject: string, host: CommandHost): void {
 }
 
 /** Creates the context of a command in a process. Throws a `ConfigurationError` for a value that is not a host. */
-export function processContext(json: boolean, host: CommandHost = process): CommandContext {
-  requireHost('processContext', host)
+export function createProcessContext(json: boolean, host: CommandHost = process): CommandContext {
+  requireHost('createProcessContext', host)
   const { stdin, env } = host
   const { out, errors } = createOutputs(host)
   const context: CommandContext = {

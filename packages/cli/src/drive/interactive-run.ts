@@ -157,7 +157,7 @@ export interface InteractiveRunOptions {
   readonly shownSeq?: number
 }
 
-const anyContext = option.valueThat('a context that processContext made', (value) => {
+const anyContext = option.valueThat('a context that createProcessContext made', (value) => {
   const { print, say, view, aside } = Object(value) as Partial<CommandContext>
   const views = [view, aside].every((each) => typeof each?.write === 'function')
   return typeof print === 'function' && typeof say === 'function' && views
@@ -179,14 +179,14 @@ const anyOptions = option.valueThat(
  * either, the run stays suspended. Ends with the tally and the next commands, or with one JSON object on stdout. Rejects
  * with a `ConfigurationError` for an invalid context, run or options.
  */
-export async function interactiveRun(
+export async function runInteractively(
   context: CommandContext,
   run: Run,
   options: InteractiveRunOptions,
 ): Promise<RunResult> {
-  requireOptions('interactiveRun', anyContext, context, 'the context')
-  requireOptions('interactiveRun', anyRun, run, 'the run')
-  requireOptions('interactiveRun', anyOptions, options)
+  requireOptions('runInteractively', anyContext, context, 'the context')
+  requireOptions('runInteractively', anyRun, run, 'the run')
+  requireOptions('runInteractively', anyOptions, options)
   const stopped = await watchRun(context, run, options)
   await reportStopped(context, [stopped], options)
   return stopped.result
@@ -222,7 +222,7 @@ export function chooseView({ json, view, aside }: CommandContext, answer: boolea
   return answer === true && !json ? aside : view
 }
 
-/** Does what `interactiveRun` does, up to the tally. */
+/** Does what `runInteractively` does, up to the tally. */
 export async function watchRun(
   context: CommandContext,
   run: Run,

@@ -1,7 +1,7 @@
 import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
 import { openTurnCalls, toTranscript } from '@tallystick/core/machine'
 import { type ParentRef, parseRunId, type ToolCallId, type UserMessage } from '@tallystick/core/vocabulary'
-import { firstInputs, foldTo, type RunSummary } from '@tallystick/ledger'
+import { readFirstInputs, foldTo, type RunSummary } from '@tallystick/ledger'
 import { type CommandContext, formatCommand } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
@@ -232,7 +232,7 @@ export async function readInputTexts(
   ledger: Ledger,
   runs: readonly RunSummary[],
 ): Promise<ReadonlyMap<RunId, string>> {
-  const inputs = await firstInputs(
+  const inputs = await readFirstInputs(
     ledger,
     runs.map(({ runId }) => runId),
   )

@@ -6,7 +6,7 @@ import {
   type RunId,
   TallystickError,
 } from '@tallystick/core'
-import { type Keyring, projectionLag, type ProjectionOptions } from '@tallystick/ledger'
+import { type Keyring, countProjectionLag, type ProjectionOptions } from '@tallystick/ledger'
 import type { PostgresLedger, PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { sqliteKeyring, type SqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import {
@@ -158,7 +158,7 @@ export async function withSummaries<Result>(
       (progress) => use({ ledger, context: progress.context, options: { onProgress: progress.add } }),
     )
   const opened = await withLedger(ledgerPath, 'read', async (ledger) => {
-    const lag = (await projectionLag(ledger)) ?? 0
+    const lag = (await countProjectionLag(ledger)) ?? 0
     return lag > maxEventsInMemory ? { lag } : { result: await summarize(ledger, lag) }
   })
   if ('result' in opened) return opened.result

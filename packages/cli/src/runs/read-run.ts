@@ -7,7 +7,7 @@ import {
 } from '@tallystick/core'
 import { toRunTimes } from '@tallystick/core/internal'
 import type { EventType } from '@tallystick/core/vocabulary'
-import { type FoldedRun, foldTo, outlineTo } from '@tallystick/ledger'
+import { type FoldedRun, foldTo, readOutline } from '@tallystick/ledger'
 
 interface RunReadingOptions {
   /** `onEvent` gets the events of these types. */
@@ -33,7 +33,7 @@ export async function readRun(
   toSeq?: number,
   { types = [], turn, onEvent = () => {} }: RunReadingOptions = {},
 ): Promise<FoldedRun> {
-  return await outlineTo(ledger, runId, toSeq, {
+  return await readOutline(ledger, runId, toSeq, {
     onEvent(event) {
       if (types.includes(event.type) && event.turn === (turn ?? event.turn)) onEvent(event)
     },

@@ -9,7 +9,7 @@ import {
 import { listCallsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
 import { listDeferredCalls, isSuspended, openTurnCalls, listPendingApprovals } from '@tallystick/core/machine'
 import { deriveChildRunId, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
-import { foldTo, type ListedRun, type NamedCall, type RunSummary, runSummary } from '@tallystick/ledger'
+import { foldTo, type ListedRun, type NamedCall, type RunSummary, readRunSummary } from '@tallystick/ledger'
 import { toOneLine } from '../command/text.ts'
 
 export const runStatuses = ['done', 'suspended', 'under_way', 'interrupted', 'unreadable'] as const
@@ -161,7 +161,7 @@ function readSummaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFo
   })
   return withWaitsBelow(own(summary), async (runId) => {
     try {
-      const child = await runSummary(ledger, runId)
+      const child = await readRunSummary(ledger, runId)
       if (!isReadable(child)) return { status: 'unreadable' }
       const { status } = child
       return status === 'done' || status === 'failed' ? { status: 'done' } : { status, own: own(child) }

@@ -23,7 +23,7 @@ import {
   overrideArguments,
   type RunWithAgents,
 } from '../drive/agents.ts'
-import { interactiveRun } from '../drive/interactive-run.ts'
+import { runInteractively } from '../drive/interactive-run.ts'
 import { findForkPlace } from '../runs/find-run.ts'
 import type { Done } from '../verbs.ts'
 
@@ -57,7 +57,7 @@ export function declareFork(verb: Command, context: CommandContext, done: Done):
       const fork = await readForkOptions(found, { ...options, by, edited }, place)
       const runtime = createConfiguredRuntime(ledger, found)
       const run = runtime.fork(runId, { ...fork, ...omitUndefined({ context: given }) })
-      const result = await interactiveRun(context, run, {
+      const result = await runInteractively(context, run, {
         ...{ ledgerPath, yes, deny, by, answer },
         drain: () => runtime.drain(),
         shownSeq: fork.atSeq,

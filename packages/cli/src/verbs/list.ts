@@ -5,8 +5,8 @@ import {
   fitsFilter,
   type ListedRun,
   type RunStatus,
-  runSummaries,
-  runSummary,
+  readRunSummaries,
+  readRunSummary,
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { type Command, Option } from '@commander-js/extra-typings'
@@ -153,7 +153,7 @@ async function* readRuns(
     (status !== 'under_way' && status !== 'interrupted') ||
     (await isRunDriven(ledger, runId)) === (status === 'under_way')
   const asked = sessionId === undefined ? filter : { sessionId, ...omitUndefined({ before }) }
-  for await (const run of runSummaries(ledger, asked, options)) {
+  for await (const run of readRunSummaries(ledger, asked, options)) {
     // The runs of a session come with their child runs.
     const family = sessionId === undefined ? [run] : withChildren(ledger, run)
     for await (const each of family) {
@@ -184,7 +184,8 @@ async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<Lis
   yield run
   if (!isReadable(run)) return
   for (const child of run.childRunIds) {
-    if ((await ledger.head(child)) !== undefined) yield* withChildren(ledger, await runSummary(ledger, child))
+    if ((await ledger.head(child)) !== undefined)
+      yield* withChildren(ledger, await readRunSummary(ledger, child))
   }
 }
 

@@ -1,7 +1,7 @@
 import { dirname, relative, resolve, sep } from 'node:path'
 import { type Agent, ConfigurationError, withRuntimeRules } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { outlineTo } from '@tallystick/ledger'
+import { readOutline } from '@tallystick/ledger'
 import { type Divergence, exportRegression, type ReplayReport, replayRun } from '@tallystick/replay'
 import type { Command } from '@commander-js/extra-typings'
 import { configHelp, declareRunArguments } from '../command/arguments.ts'
@@ -63,7 +63,7 @@ export function declareReplay(verb: Command, context: CommandContext, done: Done
           )
         }
         if (!context.json && divergence === undefined && state.totals.children.runs > 0) {
-          const { outline } = await outlineTo(ledger, state.runId)
+          const { outline } = await readOutline(ledger, state.runId)
           const commands = outline.children.map((runId) => command(runId))
           context.say(
             `The results of its child runs were taken from the record. These commands replay the child runs:${commands.join('')}`,

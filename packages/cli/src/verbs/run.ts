@@ -12,7 +12,7 @@ import {
   overrideArguments,
   withConfig,
 } from '../drive/agents.ts'
-import { interactiveRun } from '../drive/interactive-run.ts'
+import { runInteractively } from '../drive/interactive-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import type { Done } from '../verbs.ts'
 
@@ -58,13 +58,15 @@ export function declareRun(verb: Command, context: CommandContext, done: Done): 
           interrupted = true
           return started.cancel('Ctrl-C')
         }
-        const result = await interactiveRun(context, started, {
+        const result = await runInteractively(context, started, {
           ...{ ledgerPath, yes, deny, by, answer, cancel, eventLines: true },
           drain: () => runtime.drain(),
           resumeArguments: overrideArguments(options),
         }).catch((error: unknown) => {
           const isBusy = error instanceof LedgerConflictError && error.kind === 'session'
-          throw isBusy && sessionId !== undefined ? busySession(error, context, ledgerPath, sessionId) : error
+          throw isBusy && sessionId !== undefined
+            ? createBusySessionError(error, context, ledgerPath, sessionId)
+            : error
         })
         done(interrupted ? exitCodes.interrupted : toExitCode(result))
       })
@@ -109,7 +111,7 @@ function formatAgents(named: readonly Agent<unknown>[]): string {
 }
 
 /** A session has one run at a time. Says in words of the command line what to do about the other run. */
-function busySession(
+function createBusySessionError(
   error: LedgerConflictError,
   { programName }: CommandContext,
   ledger: string,

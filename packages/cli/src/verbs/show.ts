@@ -2,7 +2,7 @@ import type { Ledger, Message, RunId, RunState } from '@tallystick/core'
 import { isRunDriven, omitUndefined, toRunTimes } from '@tallystick/core/internal'
 import { evolve, toTranscript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
-import { foldTo, rebuiltRequest } from '@tallystick/ledger'
+import { foldTo, rebuildRequest } from '@tallystick/ledger'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { declareRunArguments, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither, printJson } from '../command/context.ts'
@@ -225,7 +225,7 @@ function toData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     childRuns,
     inbox,
     messages: listRecordedMessages(state),
-    request: rebuiltRequest(state),
+    request: rebuildRequest(state),
     story: story.parts.filter(isAsked),
     calls: story.calls.filter(isAsked),
   }
@@ -243,7 +243,7 @@ function listRecordedMessages(state: RunState): readonly Message[] {
 
 /** The exact request as JSON, under a line that says whether it was sent. */
 function formatRequest(state: RunState, paint: Paint): string {
-  const { model, request, requestDigest, additions = [] } = rebuiltRequest(state)
+  const { model, request, requestDigest, additions = [] } = rebuildRequest(state)
   const which = `${model.provider} ${model.modelId}`
   const head =
     requestDigest === undefined

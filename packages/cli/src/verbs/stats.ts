@@ -3,9 +3,9 @@ import { addUsage } from '@tallystick/core/vocabulary'
 import {
   type DaySpending,
   type LedgerStats,
-  ledgerStats,
+  readLedgerStats,
   type ListedRun,
-  runSummaries,
+  readRunSummaries,
   type SessionTotals,
 } from '@tallystick/ledger'
 import { type Command, Option } from '@commander-js/extra-typings'
@@ -145,7 +145,7 @@ export function declareStats(verb: Command, context: CommandContext, done: Done)
 
 async function readStats({ ledger, options, context }: SummarizedLedger, since: number): Promise<StatsRows> {
   const max = maxListed[context.json ? 'programs' : 'people']
-  const found = await ledgerStats(ledger, { since, maxListed: max }, options)
+  const found = await readLedgerStats(ledger, { since, maxListed: max }, options)
   const rows = async (runs: readonly ListedRun[]): Promise<readonly RunRow[]> => {
     const all: RunRow[] = []
     for (const run of runs) if (isReadable(run)) all.push(await readRow(ledger, run))
@@ -154,7 +154,7 @@ async function readStats({ ledger, options, context }: SummarizedLedger, since: 
   const { done, failed, suspended, unfinished, unreadable } = found.counts
   let underWay = 0
   if (unfinished > 0) {
-    for await (const { runId } of runSummaries(ledger, { statuses: ['unfinished'] }, options))
+    for await (const { runId } of readRunSummaries(ledger, { statuses: ['unfinished'] }, options))
       if (await isRunDriven(ledger, runId)) underWay++
   }
   return {

@@ -8,7 +8,7 @@ import {
   splitLines,
   rebuildProjections,
 } from '@tallystick/ledger'
-import { recordedSpans, type Span, toOtlp } from '@tallystick/otel'
+import { readSpans, type Span, toOtlp } from '@tallystick/otel'
 import { toAgUi } from '@tallystick/server'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { Subject } from 'rxjs'
@@ -110,7 +110,7 @@ const maxSpans = 500
 async function* readOtlpLines(ledger: Ledger, { runId, withChildren }: ViewedRun): AsyncGenerator<string> {
   const serviceName = process.env['OTEL_SERVICE_NAME'] || undefined
   let spans: Span[] = []
-  for await (const span of recordedSpans(ledger, runId, { withChildren })) {
+  for await (const span of readSpans(ledger, runId, { withChildren })) {
     spans.push(span)
     if (spans.length < maxSpans) continue
     yield JSON.stringify(toOtlp(spans, { serviceName }))

@@ -1,4 +1,4 @@
-import { type Difference, reportedDifferences } from '@tallystick/replay'
+import { type Difference, selectDifferences } from '@tallystick/replay'
 import { toOneLine } from '../command/text.ts'
 
 const maxDifferences = 20
@@ -12,7 +12,7 @@ type Sides = readonly [first: string, second: string]
 
 /** Lists the differences of two events, with both values under the names of their sides. */
 export function formatDifferences(differences: readonly Difference[], sides: Sides): string {
-  const reported = reportedDifferences(differences)
+  const reported = selectDifferences(differences)
   const shown = reported.slice(0, maxDifferences).map((difference) => formatDifference(difference, sides))
   const left = reported.length - shown.length
   return `${shown.join('')}${left > 0 ? `  and ${left} more\n` : ''}`

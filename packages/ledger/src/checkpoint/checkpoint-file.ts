@@ -2,7 +2,7 @@ import { hash, type KeyObject } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { fault, type Fault, isRunId } from '../format/event-row.ts'
+import { createFault, type Fault, isRunId } from '../format/event-row.ts'
 import { splitLines } from '../export-events.ts'
 import { isSignatureLine, isSignedBy } from './signed-note.ts'
 
@@ -177,9 +177,9 @@ export class MerkleLog {
   }
 
   append(entry: string | Uint8Array): void {
-    let node = sha256(leafTag, typeof entry === 'string' ? Buffer.from(entry) : entry)
+    let node = computeSha256(leafTag, typeof entry === 'string' ? Buffer.from(entry) : entry)
     for (let size = this.#size; size % 2 === 1; size = (size - 1) / 2) {
-      node = sha256(nodeTag, this.#subtrees.pop() as Uint8Array, node)
+      node = computeSha256(nodeTag, this.#subtrees.pop() as Uint8Array, node)
     }
     this.#subtrees.push(node)
     this.#size += 1
@@ -188,12 +188,12 @@ export class MerkleLog {
   /** The root over all entries so far; of none, the digest of nothing. */
   root(): Uint8Array {
     const [last, ...before] = this.#subtrees.toReversed()
-    if (last === undefined) return sha256()
-    return before.reduce((right, left) => sha256(nodeTag, left, right), last)
+    if (last === undefined) return computeSha256()
+    return before.reduce((right, left) => computeSha256(nodeTag, left, right), last)
   }
 }
 
-function sha256(...parts: readonly Uint8Array[]): Uint8Array {
+function computeSha256(...parts: readonly Uint8Array[]): Uint8Array {
   return hash('sha256', Buffer.concat(parts), 'buffer')
 }
 
@@ -217,12 +217,12 @@ export class CheckpointLog {
   check(block: CheckpointBlock, { origin, key }: { origin: string; key: KeyObject }): Fault | undefined {
     for (const head of block.heads) this.append(formatEntry(head))
     const [signedOrigin = '', size = '', root = ''] = block.text.split('\n')
-    if (signedOrigin !== origin) return fault('origin', origin, signedOrigin)
+    if (signedOrigin !== origin) return createFault('origin', origin, signedOrigin)
     if (!isSignedBy(block.text, block.signatures, { name: origin, key })) {
-      return fault('signature', `one of ${origin}`, 'none that fits')
+      return createFault('signature', `one of ${origin}`, 'none that fits')
     }
     const due = this.header(origin)
-    if (size !== `${due.size}`) return fault('size', due.size, size)
-    return root === due.root ? undefined : fault('root', due.root, root)
+    if (size !== `${due.size}`) return createFault('size', due.size, size)
+    return root === due.root ? undefined : createFault('root', due.root, root)
   }
 }

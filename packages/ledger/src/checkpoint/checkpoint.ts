@@ -2,9 +2,16 @@ import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
 import { ConfigurationError, type Ledger, LedgerDamagedError, type RunId } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { sealRun } from '../format/chain.ts'
-import { type EventRow, fault, type Fault, findLinkFault, genesis, type Link } from '../format/event-row.ts'
+import {
+  type EventRow,
+  createFault,
+  type Fault,
+  findLinkFault,
+  genesis,
+  type Link,
+} from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
-import { eachRemoval, readRows, readRun } from '../store/records.ts'
+import { readRemovals, readRows, readRun } from '../store/records.ts'
 import { getDatabase } from '../store/store.ts'
 import {
   appendBlock,
@@ -130,24 +137,27 @@ async function listMovedHeads(
     const last = covered.get(runId)
     if (last) known += 1
     if (last && head.seq < last.seq)
-      throw lost(runId, `ends at event ${head.seq}, and its last checkpoint signed event ${last.seq}`)
+      throw createLostError(
+        runId,
+        `ends at event ${head.seq}, and its last checkpoint signed event ${last.seq}`,
+      )
     if (last?.seq !== head.seq) moved.push(await readSealedHead(source, runId))
   }
   if (known === covered.size) return moved.toReversed()
   const missing = new Set(covered.keys())
   for await (const { runId } of ledger.runs()) missing.delete(runId)
-  throw lost([...missing][0] as RunId, 'is missing')
+  throw createLostError([...missing][0] as RunId, 'is missing')
 }
 
 async function readSealedHead(source: StoreDatabase, runId: RunId): Promise<CoveredHead> {
   const row = await readRun(source, runId)
   if (row === undefined || sealRun(row) !== row.seal) {
-    throw lost(runId, 'has a row that differs from what was written')
+    throw createLostError(runId, 'has a row that differs from what was written')
   }
   return { runId, seq: row.head_seq, hash: row.head_hash }
 }
 
-function lost(runId: RunId, what: string): LedgerDamagedError {
+function createLostError(runId: RunId, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
     `Run ${runId} ${what}, so this ledger is not what the checkpoints signed. Nothing was signed. Run verify with the ` +
       'checkpoints for the whole picture, and restore a copy.',
@@ -188,7 +198,7 @@ async function checkCoveredRun(
     if (found) return brokenAt(last.seq + 1, found)
     while (due[0]?.seq === stored.seq) {
       const { hash } = due[0]
-      if (hash !== stored.hash) return brokenAt(stored.seq, fault('hash', hash, stored.hash))
+      if (hash !== stored.hash) return brokenAt(stored.seq, createFault('hash', hash, stored.hash))
       due.shift()
     }
     last = stored
@@ -206,12 +216,12 @@ async function checkCoveredRun(
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
-    return brokenAt(last.seq + 1, fault('pages', 'readable', error.message))
+    return brokenAt(last.seq + 1, createFault('pages', 'readable', error.message))
   }
   if (last.seq === 0) return await checkDroppedRun(source, runId, due)
   return due.length === 0
     ? { events: last.seq }
-    : brokenAt(last.seq + 1, fault('event', 'the event that was signed', 'none'))
+    : brokenAt(last.seq + 1, createFault('event', 'the event that was signed', 'none'))
 }
 
 /** A run that was dropped left the hash that it ended with; its heads before that can no longer be compared. */
@@ -220,19 +230,19 @@ async function checkDroppedRun(
   runId: RunId,
   due: readonly Covered[],
 ): Promise<CoveredRun> {
-  for await (const removal of eachRemoval(source, runId)) {
+  for await (const removal of readRemovals(source, runId)) {
     if (removal.kind !== 'dropped') continue
     const { seq: toSeq, digest: headHash } = removal
     const wrong = due.find(({ seq, hash }) => seq > toSeq || (seq === toSeq && hash !== headHash))
     if (wrong === undefined) return { events: 0 }
     const { seq, checkpoint } = wrong
-    return { events: 0, broken: { seq, checkpoint, ...fault('hash', wrong.hash, headHash) } }
+    return { events: 0, broken: { seq, checkpoint, ...createFault('hash', wrong.hash, headHash) } }
   }
   const [first] = due
   const broken = {
     seq: 1,
     checkpoint: first?.checkpoint ?? 1,
-    ...fault('event', 'the event that was signed', 'none'),
+    ...createFault('event', 'the event that was signed', 'none'),
   }
   return { events: 0, broken }
 }
@@ -315,7 +325,7 @@ export async function verifyCheckpoints(
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
-    broken.push({ ...fault('file', 'checkpoints', error.message), checkpoint: checkpoints + 1 })
+    broken.push({ ...createFault('file', 'checkpoints', error.message), checkpoint: checkpoints + 1 })
   }
   let events = 0
   for (const [runId, heads] of covered) {

@@ -102,7 +102,7 @@ export function readVerifyingKey(key: KeyLike): { readonly key: KeyObject; reado
     })
   })
   if (Buffer.from(computeKeyId(name, publicKey)).toString('hex') !== id)
-    throw unusable('verifies checkpoints', 'its id is not that of its bytes')
+    throw createUnusableKeyError('verifies checkpoints', 'its id is not that of its bytes')
   return { name, key: publicKey }
 }
 
@@ -125,15 +125,18 @@ function readEd25519(use: string, type: 'private' | 'public', read: () => KeyObj
   try {
     key = read()
   } catch (cause) {
-    throw unusable(use, cause instanceof Error ? cause.message : 'it cannot be read', cause)
+    throw createUnusableKeyError(use, cause instanceof Error ? cause.message : 'it cannot be read', cause)
   }
   if (key.type !== type || key.asymmetricKeyType !== 'ed25519') {
-    throw unusable(use, `it is a ${key.type} key of the kind ${key.asymmetricKeyType ?? 'secret'}`)
+    throw createUnusableKeyError(
+      use,
+      `it is a ${key.type} key of the kind ${key.asymmetricKeyType ?? 'secret'}`,
+    )
   }
   return key
 }
 
-function unusable(use: string, why: string, cause?: unknown): ConfigurationError {
+function createUnusableKeyError(use: string, why: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(
     `The key that ${use} cannot be used: ${why}. Create one with: openssl genpkey -algorithm ed25519 -out key.pem; its ` +
       'public half with: openssl pkey -in key.pem -pubout',

@@ -8,7 +8,7 @@ import {
   type JsonObject,
   type Removed,
 } from '@tallystick/core/vocabulary'
-import { envelopeText, type RowEnvelope } from './chain.ts'
+import { formatEnvelope, type RowEnvelope } from './chain.ts'
 import { splitHistory, type CarriedHistory } from './history.ts'
 import type { Sealer } from './keyring.ts'
 import { redactEvent } from './redacted-event.ts'
@@ -39,7 +39,7 @@ export function encodeEvent(event: RuntimeEvent, sealer?: Sealer): EncodedEvent 
     return history ? { event, envelope, body: text, history } : { event, envelope, body: text }
   const body = toCanonicalJson({
     kept: redactEvent(event) as unknown as Json,
-    sealed: sealer.seal(text, envelopeText(envelope)),
+    sealed: sealer.seal(text, formatEnvelope(envelope)),
     ...(history && { carried: history.name }),
   })
   return { event, envelope, body, ...(history && { history }) }
@@ -137,7 +137,7 @@ function decodeFields(row: BodyRow, decoding: Decoding | undefined): Record<stri
     sealer = decoding?.sealers.get(row.key_id)
     const removed: Removed = { kind: decoding?.hasKeys ? 'erased' : 'sealed' }
     if (sealer === undefined) return { ...Object(kept), removed }
-    fields = parseObject(sealer.open(sealed, envelopeText(row)))
+    fields = parseObject(sealer.open(sealed, formatEnvelope(row)))
   }
   if (name === undefined) return fields
   const { carried: _name, ...rest } = fields

@@ -50,11 +50,11 @@ export function commitTo(salt: string, body: string): Digest {
 
 /** One link: the hash before it, the envelope as a JSON list, and the commitment. The hashes have one length. */
 export function linkHash(previous: Digest, envelope: RowEnvelope, commitment: Digest): Digest {
-  return digestText(previous + envelopeText(envelope) + commitment)
+  return digestText(previous + formatEnvelope(envelope) + commitment)
 }
 
 /** The envelope as text, which also binds a sealed body to its place. Spelled out, since each event needs it. */
-export function envelopeText(envelope: RowEnvelope): string {
+export function formatEnvelope(envelope: RowEnvelope): string {
   const { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id } = envelope
   const call = tool_call_id === null ? 'null' : JSON.stringify(tool_call_id)
   const key = key_id === null ? 'null' : JSON.stringify(key_id)

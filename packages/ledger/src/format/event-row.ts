@@ -131,7 +131,7 @@ export interface Fault {
 }
 
 /** A fault, with numbers as text. */
-export function fault(what: string, expected: string | number, found: string | number): Fault {
+export function createFault(what: string, expected: string | number, found: string | number): Fault {
   return { what, expected: String(expected), found: String(found) }
 }
 
@@ -143,16 +143,16 @@ export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
 
 /** The first fault of a row, given the link before it; `undefined` if the row is as it was written. */
 export function findLinkFault(previous: Link, row: EventRow): Fault | undefined {
-  if (row.seq !== previous.seq + 1) return fault('seq', previous.seq + 1, row.seq)
+  if (row.seq !== previous.seq + 1) return createFault('seq', previous.seq + 1, row.seq)
   const mistyped = findTypeFault(row)
   if (mistyped) return mistyped
   const { salt, body, commitment, hash } = row
   if ((salt === null) !== (commitment !== null))
-    return fault('salt', 'a salt or a commitment', 'both or none')
+    return createFault('salt', 'a salt or a commitment', 'both or none')
   const due = linkHash(previous.hash, row, commitment ?? commitTo(salt as string, body))
-  if (due !== hash) return fault('hash', due, hash)
-  if (row.epoch < previous.epoch) return fault('epoch', `${previous.epoch} or more`, row.epoch)
-  if (row.pos <= previous.pos) return fault('pos', `more than ${previous.pos}`, row.pos)
+  if (due !== hash) return createFault('hash', due, hash)
+  if (row.epoch < previous.epoch) return createFault('epoch', `${previous.epoch} or more`, row.epoch)
+  if (row.pos <= previous.pos) return createFault('pos', `more than ${previous.pos}`, row.pos)
   return findIdFault(row)
 }
 
@@ -170,16 +170,16 @@ function findTypeFault(row: EventRow): Fault | undefined {
     if (value === null && nullableColumns.has(column)) continue
     const isNumber = numberColumns.has(column)
     if (isNumber ? Number.isSafeInteger(value) : typeof value === 'string') continue
-    return fault(column, isNumber ? 'a whole number' : 'a text', `a ${typeof value}`)
+    return createFault(column, isNumber ? 'a whole number' : 'a text', `a ${typeof value}`)
   }
   return undefined
 }
 
 /** Checked last: the chain finds a changed id, so an invalid one was written like this. */
 function findIdFault({ run_id, tool_call_id }: EventRow): Fault | undefined {
-  if (!isRunId(run_id)) return fault('run_id', 'a run id', quoteId(run_id))
+  if (!isRunId(run_id)) return createFault('run_id', 'a run id', quoteId(run_id))
   if (tool_call_id === null || parseToolCallId(tool_call_id) !== undefined) return undefined
-  return fault('tool_call_id', 'a tool call id', quoteId(tool_call_id))
+  return createFault('tool_call_id', 'a tool call id', quoteId(tool_call_id))
 }
 
 /** Which version of an event a reader wants: the one on record, or the newest. */
@@ -196,10 +196,10 @@ export function readEvent(
 ): RuntimeEvent | undefined {
   const found = findLinkFault(previous, row)
   if (found?.what === 'seq') return undefined
-  if (found) throw damagedEvent(row.run_id, row.seq, `its ${found.what} is not what was written`)
+  if (found) throw createDamagedEventError(row.run_id, row.seq, `its ${found.what} is not what was written`)
   const event = decodeRow(row)
   const badId = findEventIdFault(event)
-  if (badId) throw damagedEvent(row.run_id, row.seq, `its ${badId.path} is not ${badId.expected}`)
+  if (badId) throw createDamagedEventError(row.run_id, row.seq, `its ${badId.path} is not ${badId.expected}`)
   return version === 'newest' && hasUpcaster(event) ? upcast(event) : event
 }
 
@@ -208,7 +208,7 @@ export function decodeRow(row: ReadableRow): RuntimeEvent {
   try {
     return decodeEvent(row, row.decoding)
   } catch (error) {
-    throw damagedEvent(row.run_id, row.seq, describeDecodingError(error))
+    throw createDamagedEventError(row.run_id, row.seq, describeDecodingError(error))
   }
 }
 
@@ -219,11 +219,11 @@ function describeDecodingError(error: unknown): string {
 }
 
 /** The refusal to read past an event that should be there. */
-export function missingEvent(runId: string, seq: number): LedgerDamagedError {
-  return damagedEvent(runId, seq, 'the event is missing')
+export function createMissingEventError(runId: string, seq: number): LedgerDamagedError {
+  return createDamagedEventError(runId, seq, 'the event is missing')
 }
 
-function damagedEvent(runId: string, seq: number, what: string): LedgerDamagedError {
+function createDamagedEventError(runId: string, seq: number, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
     `Run ${formatRunId(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',
@@ -231,7 +231,7 @@ function damagedEvent(runId: string, seq: number, what: string): LedgerDamagedEr
 }
 
 /** Rows that do not come in the order that was asked for: an index of the store is damaged. */
-export function outOfOrder(what: string): LedgerDamagedError {
+export function createOutOfOrderError(what: string): LedgerDamagedError {
   return new LedgerDamagedError(
     `An index of the ledger is damaged: ${what} come out of order. What it says cannot be trusted. ` +
       'Run verify on it, and restore a copy.',

@@ -13,7 +13,7 @@ import type { ExpectedHead, Head, TakeOverClaim } from '@tallystick/core/vocabul
 import { genesisHash } from '../format/chain.ts'
 import { eventColumns, type EventRow, isRunId, isSameEvent, linkEvents } from '../format/event-row.ts'
 import type { CarriedHistory, HistoryRow } from '../format/history.ts'
-import { type AppendRequest, droppedRunConflict, factsOnce } from '../store/store.ts'
+import { type AppendRequest, createDroppedRunConflict, listFactsOnce } from '../store/store.ts'
 import {
   type Connections,
   isDropped,
@@ -25,7 +25,7 @@ import {
 import type { RunRow } from '../store/database.ts'
 import { readHead, readLease, readRows, readRun } from '../store/records.ts'
 import type { OpenSchema } from './database.ts'
-import { durabilityText, inSchema, nowText } from './schema.ts'
+import { durabilityText, placeInSchema, nowText } from './schema.ts'
 
 /** One append that waits for its turn. */
 export interface Queued {
@@ -315,7 +315,7 @@ export class Appender {
   /** Why an append whose head was right was refused. */
   async #refusal({ runId, events }: AppendRequest, error: unknown): Promise<unknown> {
     if (isUnread(error)) return createUnreadInboxError(runId)
-    if (isDropped(error)) return droppedRunConflict(runId)
+    if (isDropped(error)) return createDroppedRunConflict(runId)
     const constraint = findConstraint(error)
     const place = readSessionPlace(events.map(({ event }) => event))
     if (constraint === 'run_session' && place) return createPlaceTakenError(runId, place)
@@ -324,7 +324,7 @@ export class Appender {
 
   /** The refusal of the first fact that is recorded already, or is stated twice. */
   async #secondFactIn(runId: RunId, events: AppendRequest['events']): Promise<Error | undefined> {
-    for (const { key, envelope, isRepeated } of factsOnce(events)) {
+    for (const { key, envelope, isRepeated } of listFactsOnce(events)) {
       const { tool_call_id, run_id, type, attempt } = envelope
       const recorded = await this.#database.ask(
         'select 1 from @.event where tool_call_id = $1 and run_id = $2 and type = $3 and attempt = $4',
@@ -409,7 +409,7 @@ export class AppendTexts {
     const seal = sealText({ epoch: '(run.epoch + 1)' })
     this.acquire = {
       name: 'tallystick acquire',
-      text: inSchema(
+      text: placeInSchema(
         `update @.run set epoch = epoch + 1, seal = ${seal},
             lease_holder = $2::text, lease_until = ${nowText} + $3::int8, due_at = case when ended_at is null then 0 end
           where run_id = $1 and ($2::text is null or lease_holder is null or lease_until <= ${nowText}
@@ -425,7 +425,7 @@ export class AppendTexts {
     const logged = durability === 'barrier' ? `, ${logEntry}` : ''
     return {
       name: `tallystick settle ${durability}`,
-      text: inSchema(
+      text: placeInSchema(
         `with held as (
           select run_id from @.run where run_id = $1 and head_seq = $2 and epoch = $3 for no key update
         ), taken as (
@@ -452,18 +452,18 @@ export class AppendTexts {
     const name = ['tallystick append', durability, ...words].join(' ')
     const given = (rows: readonly object[]): string => `$${values.push(JSON.stringify(rows))}`
     const parts = [
-      headPart(given(group.map(toHeadRow))),
+      selectHead(given(group.map(toHeadRow))),
       ...(shape.begins ? [madePart] : []),
       movedPart,
       `swapped as materialized (select * from moved${shape.begins ? ' union all select * from made' : ''})`,
-      writtenPart(given(group.flatMap(({ rows }) => rows).map((row, n) => ({ ...row, n })))),
-      ...(shape.carries ? [historyPart(given(group.flatMap(toMessageRows)))] : []),
+      insertWritten(given(group.flatMap(({ rows }) => rows).map((row, n) => ({ ...row, n })))),
+      ...(shape.carries ? [insertHistory(given(group.flatMap(toMessageRows)))] : []),
       ...(shape.wakes ? [wokenPart] : []),
-      ...(shape.takes ? [takenPart(given(group.flatMap(toTakenRows)))] : []),
+      ...(shape.takes ? [updateTaken(given(group.flatMap(toTakenRows)))] : []),
     ]
     const text =
       this.#appends.get(name) ??
-      inSchema(
+      placeInSchema(
         `with ${parts.join(', ')} select run_id, ${durabilityText[durability]} from swapped`,
         this.#schema,
       )
@@ -497,7 +497,7 @@ function toHeadRow(
   }
 }
 
-function headPart(given: string): string {
+function selectHead(given: string): string {
   return `head as materialized (
     select * from json_to_recordset(${given}::json) as given (run_id text, expected_seq int8, epoch int8, place int8,
       previous_hash text, history text, head_seq int8, head_hash text, ended_at int8, session_id text, session_place int8,
@@ -545,7 +545,7 @@ function toMessageRows({ runId, history }: AppendItem): readonly object[] {
 }
 
 /** Messages that runs begin with. Those of a refused append are not kept. */
-function historyPart(given: string): string {
+function insertHistory(given: string): string {
   return `messages as (
     insert into @.history (digest, before, message)
     select distinct on (digest) digest, before, message from swapped
@@ -561,7 +561,7 @@ function toTakenRows({ runId, request, rows }: AppendItem): readonly object[] {
     .map((key) => ({ run_id: runId, key, seq, is_sealed: request.isSealed }))
 }
 
-function takenPart(given: string): string {
+function updateTaken(given: string): string {
   return `taken as (
     update @.inbox set taken_seq = given.seq, command = case when given.is_sealed then '' else inbox.command end
     from swapped join json_to_recordset(${given}::json) as given (run_id text, key text, seq int8, is_sealed bool) using (run_id)
@@ -574,7 +574,7 @@ const givenColumns = eventColumns.filter((column) => column !== 'pos' && column 
 const numbers: readonly string[] = ['seq', 'turn', 'attempt', 'at', 'epoch', 'v']
 
 /** The first event of a run has the place of its run. */
-function writtenPart(given: string): string {
+function insertWritten(given: string): string {
   const names = givenColumns.join(', ')
   const typed = givenColumns.map((column) => `${column} ${numbers.includes(column) ? 'int8' : 'text'}`)
   return `written as (

@@ -1,7 +1,7 @@
-import { fault, type Fault } from '../format/event-row.ts'
+import { createFault, type Fault } from '../format/event-row.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './options.ts'
-import { functions, indexes, inSchema, tables, triggers } from './schema.ts'
+import { functions, indexes, placeInSchema, tables, triggers } from './schema.ts'
 
 /** One column, index, reference, trigger or function of a schema, as the catalogue of the database has it. */
 interface SchemaObject {
@@ -76,12 +76,12 @@ async function findSchemaFault(connections: Connections, place: DatabasePlace): 
   for (const [name, definition] of objectsAsMade) {
     const found = present.get(name)
     if (found !== definition)
-      return fault(name, 'as format 1 has it', found === undefined ? 'missing' : 'another')
+      return createFault(name, 'as format 1 has it', found === undefined ? 'missing' : 'another')
   }
   const added = [...present.keys()].find(
     (name) => /^(trigger|rewrite) /.test(name) && !objectsAsMade.has(name),
   )
-  return added === undefined ? undefined : fault(added, 'none', 'one that was added')
+  return added === undefined ? undefined : createFault(added, 'none', 'one that was added')
 }
 
 /** The columns of a table, read from the text that makes it, with the index and the references that they bring. */
@@ -172,10 +172,10 @@ export async function findDatabaseFault(
   if (changed) return changed
   for (const [what, text] of strays) {
     const [found] = await connections.patiently<{ readonly count: number }>({
-      text: inSchema(`select count(*) as count from (${text}) as stray`, place.quotedSchema),
+      text: placeInSchema(`select count(*) as count from (${text}) as stray`, place.quotedSchema),
       values: [],
     })
-    if (found && found.count > 0) return fault(what, 0, found.count)
+    if (found && found.count > 0) return createFault(what, 0, found.count)
   }
   return undefined
 }

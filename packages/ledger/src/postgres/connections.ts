@@ -6,7 +6,7 @@ import {
 } from '@tallystick/core'
 import type { ClientBase, ClientConfig, Pool, PoolClient } from 'pg'
 import type { driver } from './driver-types.ts'
-import { type PostgresLedgerOptions, unreadableConnectionString } from './options.ts'
+import { type PostgresLedgerOptions, createConnectionStringError } from './options.ts'
 
 /** The code of a failure: Postgres's own, such as `23505`, or the system's, such as `ECONNREFUSED`. */
 function findCode(error: unknown): string | undefined {
@@ -156,7 +156,7 @@ export function requirePg(): void {
     if (resolvesPackages()) import.meta.resolve('pg')
   } catch (error) {
     // Other hosts refuse names that they cannot resolve by other errors: there only loading tells.
-    if (isMissing(error)) throw missingPg(error)
+    if (isMissing(error)) throw createMissingPgError(error)
   }
 }
 
@@ -167,7 +167,7 @@ export async function loadPg(): Promise<Pg> {
     return await loading
   } catch (error) {
     loading = undefined
-    throw missingPg(error)
+    throw createMissingPgError(error)
   }
 }
 
@@ -181,7 +181,7 @@ function resolvesPackages(): boolean {
   }
 }
 
-function missingPg(cause: unknown): ConfigurationError {
+function createMissingPgError(cause: unknown): ConfigurationError {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
   return new ConfigurationError(
     `postgresLedger() needs the package pg, which ${what}. Add it: npm install pg.`,
@@ -197,7 +197,7 @@ function isMissing(error: unknown): boolean {
 }
 
 /** Options of every connection of a ledger. Times and places are whole numbers far below 2^53. */
-export function connectionConfig(options: PostgresLedgerOptions, { types }: Pg): ClientConfig {
+export function toConnectionConfig(options: PostgresLedgerOptions, { types }: Pg): ClientConfig {
   return {
     connectionString: options.connectionString,
     fallback_application_name: 'tallystick',
@@ -231,7 +231,7 @@ const graceMs = 1_000
  * Every statement of a ledger finds its rows by an index. Plans are kept as long as a connection, so one that was made
  * while the tables were small would read them whole when they are large.
  */
-function settings(statementTimeoutMs: number): string {
+function formatSettings(statementTimeoutMs: number): string {
   return `set statement_timeout = ${statementTimeoutMs}; set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off`
 }
 
@@ -262,10 +262,10 @@ export class Connections {
     this.#options = options
     this.#keepsStatements = !pooled
     this.#pool = new pg.Pool({
-      ...connectionConfig(options, pg),
+      ...toConnectionConfig(options, pg),
       max: maxConnections,
       // With a pooler it would be the connection of other clients.
-      ...(!pooled && { onConnect: settle(settings(statementTimeoutMs)) }),
+      ...(!pooled && { onConnect: settle(formatSettings(statementTimeoutMs)) }),
       query_timeout: statementTimeoutMs + graceMs,
       allowExitOnIdle: true,
     })
@@ -347,7 +347,7 @@ export class Connections {
   }
 
   async #connectAlone(): Promise<Lent> {
-    const client = new this.pg.Client(connectionConfig(this.#options, this.pg))
+    const client = new this.pg.Client(toConnectionConfig(this.#options, this.pg))
     client.on('error', () => undefined)
     const release = (): Promise<void> => client.end().catch(() => undefined)
     try {
@@ -391,6 +391,6 @@ function requireReadable({ connectionString }: PostgresLedgerOptions, { Client }
   try {
     void new Client({ connectionString })
   } catch {
-    throw unreadableConnectionString()
+    throw createConnectionStringError()
   }
 }

@@ -8,7 +8,7 @@ import {
   type StoreDatabase,
 } from '../store/database.ts'
 import type { Connections, Statement } from './connections.ts'
-import { durabilityText, inSchema, nowText } from './schema.ts'
+import { durabilityText, placeInSchema, nowText } from './schema.ts'
 
 /** An open schema, for statements. */
 export type OpenSchema = Omit<StoreDatabase, 'isWritable' | 'requireOpen'>
@@ -21,7 +21,7 @@ export function openSchema(connections: Connections, quotedSchema: string, queri
     const found = known.get(text)
     if (found) return found
     const name = `tallystick ${hash('sha256', text).slice(0, 20)}`
-    const statement = { name, text: inSchema(text, quotedSchema) }
+    const statement = { name, text: placeInSchema(text, quotedSchema) }
     known.set(text, statement)
     return statement
   }
@@ -32,7 +32,7 @@ export function openSchema(connections: Connections, quotedSchema: string, queri
     now: nowText,
     ask,
     askBatch: <Row extends EventRow>(text: string, order: readonly string[], values: readonly unknown[]) =>
-      ask<Row>(boundedText(text, order), values),
+      ask<Row>(boundQuery(text, order), values),
     query(build, { patiently = false } = {}) {
       const { sql: text, parameters: values } = build(queries).compile(queries.db)
       return patiently ? connections.patiently({ text, values }) : connections.rows({ text, values })
@@ -46,7 +46,7 @@ export function openSchema(connections: Connections, quotedSchema: string, queri
 }
 
 /** Rows up to the first that takes their bodies over what a batch holds. */
-function boundedText(query: string, columns: readonly string[]): string {
+function boundQuery(query: string, columns: readonly string[]): string {
   const order = columns.join(', ')
   const inner = columns.map((column) => `event.${column}`).join(', ')
   return `select * from (

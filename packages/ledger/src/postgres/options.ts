@@ -102,12 +102,12 @@ export function parseDatabasePlace({
     const description = `${host}:${port}/${database ?? ''}, schema ${schema}`
     return { schema, quotedSchema: `"${schema.replaceAll('"', '""')}"`, description }
   } catch {
-    throw unreadableConnectionString()
+    throw createConnectionStringError()
   }
 }
 
 /** The refusal of a connection string. What the error of its reader says would repeat it, and with it the password. */
-export function unreadableConnectionString(): ConfigurationError {
+export function createConnectionStringError(): ConfigurationError {
   return new ConfigurationError(
     'postgresLedger got a connectionString that cannot be read, so no database is named. ' +
       'Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',

@@ -21,7 +21,7 @@ import {
   type PostgresLedgerOptions,
   type TailHorizon,
 } from './options.ts'
-import { durabilityText, inSchema, inspectSchema, makeSchema, nowText } from './schema.ts'
+import { durabilityText, placeInSchema, inspectSchema, makeSchema, nowText } from './schema.ts'
 import { beginTail, readTailMark, readHorizon } from './tail.ts'
 
 /** A schema that is open. */
@@ -143,7 +143,7 @@ export class PostgresStore implements Store {
       const { rows, wasResent } = await connections
         .send<{ runs: number; entries: number }>({
           name: 'tallystick put',
-          text: inSchema(text, this.#place.quotedSchema),
+          text: placeInSchema(text, this.#place.quotedSchema),
           values: [runId, key, at, command],
         })
         .catch((error: unknown) => {
@@ -204,7 +204,7 @@ export class PostgresStore implements Store {
         async (query) => {
           const lock = 'lock table @.removal, @.history in share row exclusive mode'
           // Removals are chained, and a message that is in use a moment later must not be found unused.
-          await query({ text: inSchema(lock, this.#place.quotedSchema), values: [] })
+          await query({ text: placeInSchema(lock, this.#place.quotedSchema), values: [] })
           return await carryOut(removeContent(queries, requests), query)
         },
         { patiently: true },

@@ -1,7 +1,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
 import {
-  connectionConfig,
+  toConnectionConfig,
   droppedCode,
   endedCode,
   isContention,
@@ -271,7 +271,7 @@ export async function makeSchema(
   place: DatabasePlace,
   pg: Pg,
 ): Promise<void> {
-  const client = new pg.Client(connectionConfig(options, pg))
+  const client = new pg.Client(toConnectionConfig(options, pg))
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -305,13 +305,13 @@ async function makeWithin(client: ClientBase, place: DatabasePlace): Promise<voi
       values: [place.schema],
     })
     if (there.length === 0) await client.query(`create schema ${place.quotedSchema}`)
-    for (const statement of schema) await client.query(inSchema(statement, place.quotedSchema))
+    for (const statement of schema) await client.query(placeInSchema(statement, place.quotedSchema))
   }
   await client.query('commit')
 }
 
 /** Replaces `@` in a statement by the quoted name of the schema. */
-export function inSchema(statement: string, quotedSchema: string): string {
+export function placeInSchema(statement: string, quotedSchema: string): string {
   const literal = quotedSchema.replaceAll("'", "''")
   return statement.replaceAll("'@.", () => `'${literal}.`).replaceAll('@.', () => `${quotedSchema}.`)
 }

@@ -55,7 +55,7 @@ export async function beginTail(
   const runId = isStorableName(start.runId) ? start.runId : ''
   const [begun] = await ask<Beginning>(text, [start.xid, start.pos, runId])
   if (begun === undefined) throw new Error('A statement that returns one row returned none.')
-  if (begun.is_foreign) throw fromAnotherServer(description)
+  if (begun.is_foreign) throw createOtherServerError(description)
   // A reader continues after the last event it saw, so a crash of the server must not lose that event.
   if (begun.is_more && !begun.is_durable) await harden()
   const { run_id, hash } = begun
@@ -89,7 +89,7 @@ export async function readTailMark({ ask }: OpenSchema): Promise<TailMark> {
   return { mark: row?.mark ?? '', isHeldBack: row?.is_held_back ?? false }
 }
 
-function fromAnotherServer(description: string): LedgerUnavailableError {
+function createOtherServerError(description: string): LedgerUnavailableError {
   return new LedgerUnavailableError(
     `The ledger at ${description} came from another server, as by a restored dump: its events name ` +
       'transactions that this server has not reached, so their order of commit is unknown, and a tail ' +

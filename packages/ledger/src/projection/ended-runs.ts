@@ -179,12 +179,12 @@ const searchesAtOnce = 64
  * Returns the event with the first input of each run. Leaves out runs without one, and runs whose first input cannot be
  * read.
  */
-export async function firstInputs(
+export async function readFirstInputs(
   ledger: Ledger,
   runIds: readonly RunId[],
 ): Promise<ReadonlyMap<RunId, Input>> {
-  requireLedger('firstInputs', ledger)
-  requireOptions('firstInputs', runIdList, runIds, 'the list of run ids')
+  requireLedger('readFirstInputs', ledger)
+  requireOptions('readFirstInputs', runIdList, runIds, 'the list of run ids')
   const found = new Map<RunId, Input>()
   for (let index = 0; index < runIds.length; index += searchesAtOnce) {
     await Promise.all(

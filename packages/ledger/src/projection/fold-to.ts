@@ -20,7 +20,7 @@ import {
 import { evolve, toModelRequest, nextAction, toTranscript } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, ModelRef, RequestAddition } from '@tallystick/core/vocabulary'
-import { eachEvent } from '../store/read-events.ts'
+import { visitEvents } from '../store/read-events.ts'
 import { getDatabase, orElse } from '../store/store.ts'
 import { OutlineFold, type RunOutline } from './run-outline.ts'
 import { listSnapshotPlaces, Snapshots } from './snapshots.ts'
@@ -69,13 +69,13 @@ export interface FoldedRun {
  * The same, with what the events of the run say over all its turns: who had the conversation, which calls there were, how they
  * ended. Reads every event.
  */
-export async function outlineTo(
+export async function readOutline(
   ledger: Ledger,
   runId: RunId,
   seq?: number,
   options: FoldOptions = {},
 ): Promise<FoldedRun> {
-  const toSeq = await requireSeq('outlineTo', { ledger, runId, seq, options })
+  const toSeq = await requireSeq('readOutline', { ledger, runId, seq, options })
   const fold = new OutlineFold()
   const state = await foldStoredRun(ledger, runId, {
     toSeq,
@@ -114,8 +114,12 @@ async function requireSeq(subject: string, { ledger, runId, seq, options }: Fold
  * Returns how many events a fold to `seq` reads, from the last snapshot before it on; `undefined` if the store keeps no
  * snapshots.
  */
-export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
-  requireLedger('eventsToFold', ledger)
+export async function countEventsToFold(
+  ledger: Ledger,
+  runId: RunId,
+  seq: number,
+): Promise<number | undefined> {
+  requireLedger('countEventsToFold', ledger)
   const database = getDatabase(ledger)
   if (database === undefined) return undefined
   // Unreadable snapshots are ignored.
@@ -159,7 +163,7 @@ export async function foldStoredRun(
   const after = onEventAfter ?? begunSeq
   let state = begun
   try {
-    await eachEvent(ledger.read(runId, { fromSeq: Math.min(begunSeq, after) + 1, toSeq }), (event) => {
+    await visitEvents(ledger.read(runId, { fromSeq: Math.min(begunSeq, after) + 1, toSeq }), (event) => {
       snapshots?.handle(event)
       if (event.seq > begunSeq) state = evolve(state, event)
       if (event.seq > after) onEvent?.(event)
@@ -193,8 +197,8 @@ const runState = option.valueThat(
 )
 
 /** Returns the model request of a state: with `foldTo`, that of any event of a run. Pure, without any call. */
-export function rebuiltRequest(state: RunState): RebuiltRequest {
-  requireOptions('rebuiltRequest', runState, state, 'the state')
+export function rebuildRequest(state: RunState): RebuiltRequest {
+  requireOptions('rebuildRequest', runState, state, 'the state')
   if (state.phase === 'streaming') {
     const { model, requestDigest } = state.attempt
     return { model, requestDigest, request: toModelRequest(state), ...toAdditions(state, model) }

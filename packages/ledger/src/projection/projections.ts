@@ -618,8 +618,8 @@ export async function projectEveryRun(
  * Returns how many events the projections of a ledger do not cover yet; `undefined` if the ledger keeps none, so that
  * everything is folded each time.
  */
-export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
-  requireLedger('projectionLag', ledger)
+export async function countProjectionLag(ledger: Ledger): Promise<number | undefined> {
+  requireLedger('countProjectionLag', ledger)
   const database = getDatabase(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, () => new ProjectionTables(database).countLag())

@@ -70,14 +70,14 @@ const summaryFilter = fields<SummaryFilter>(
  * ended or if `unreadable` is asked for; `verifyRun` always does. Rejects with `RunNotFoundError` for a `before` that
  * is not in the ledger, or not in the session, and with `ConfigurationError` for a wrong filter or wrong options.
  */
-export async function* runSummaries(
+export async function* readRunSummaries(
   ledger: Ledger,
   filter: SummaryFilter = {},
   options: ProjectionOptions = {},
 ): AsyncGenerator<ListedRun> {
-  requireLedger('runSummaries', ledger)
-  requireOptions('runSummaries', summaryFilter, filter)
-  requireOptions('runSummaries', projectionOptions, options)
+  requireLedger('readRunSummaries', ledger)
+  requireOptions('readRunSummaries', summaryFilter, filter)
+  requireOptions('readRunSummaries', projectionOptions, options)
   let { limit: left = Infinity } = filter
   if (left <= 0) return
   const runs = isSelective(filter) ? findRuns(ledger, filter, options) : walkRuns(ledger, filter)
@@ -89,8 +89,8 @@ export async function* runSummaries(
 }
 
 /** Returns the summary of one run. Rejects with `RunNotFoundError` if the ledger has no such run. */
-export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRun> {
-  requireLedger('runSummary', ledger)
+export async function readRunSummary(ledger: Ledger, runId: RunId): Promise<ListedRun> {
+  requireLedger('readRunSummary', ledger)
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
   for await (const run of summarizeBatch(ledger, [{ runId, head }])) return run

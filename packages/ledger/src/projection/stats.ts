@@ -25,14 +25,14 @@ const statsQuery = option.fields<StatsQuery>(
  * many runs there are; events that they do not cover yet are folded. Rejects with `ConfigurationError` for a wrong
  * query or wrong options.
  */
-export async function ledgerStats(
+export async function readLedgerStats(
   ledger: Ledger,
   asked: StatsQuery,
   options: ProjectionOptions = {},
 ): Promise<LedgerStats> {
-  requireLedger('ledgerStats', ledger)
-  requireOptions('ledgerStats', statsQuery, asked)
-  requireOptions('ledgerStats', projectionOptions, options)
+  requireLedger('readLedgerStats', ledger)
+  requireOptions('readLedgerStats', statsQuery, asked)
+  requireOptions('readLedgerStats', projectionOptions, options)
   const { since, maxListed } = asked
   const query = { since: toHour(since) * hourMs, maxListed }
   const current = await bringUpToDate(ledger, options)

@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3'
-import { fault, type Fault } from '../format/event-row.ts'
+import { createFault, type Fault } from '../format/event-row.ts'
 import { openSqlite } from './open-database.ts'
 import { isDerived, makeSchema } from './schema.ts'
 
@@ -13,9 +13,9 @@ export function findFileFault(database: Database): Fault | undefined {
 function findPageFault(database: Database): Fault | undefined {
   const [first] = database.pragma('integrity_check(1)') as readonly { integrity_check: string }[]
   const found = first?.integrity_check ?? 'no answer'
-  if (found !== 'ok') return fault('pages', 'ok', found)
+  if (found !== 'ok') return createFault('pages', 'ok', found)
   const [stray] = database.pragma('foreign_key_check') as readonly { table: string; parent: string }[]
-  return stray && fault(`${stray.table} rows`, `each with its ${stray.parent}`, 'one without')
+  return stray && createFault(`${stray.table} rows`, `each with its ${stray.parent}`, 'one without')
 }
 
 /** Places are given without gaps and never again, so what was removed leaves a hole. */
@@ -28,9 +28,9 @@ function findNumberingFault(database: Database): Fault | undefined {
   const given = count(`select seq from sqlite_sequence where name = 'event'`)
   const due = given - count(`select coalesce(sum(seq), 0) from removal where kind = 'dropped'`)
   const all = count('select count(*) from event')
-  if (all !== due) return fault('event rows', due, all)
+  if (all !== due) return createFault('event rows', due, all)
   const placed = count('select count(*) from event where pos between 1 and ?', given)
-  return placed === due ? undefined : fault('event rows within the places given', due, placed)
+  return placed === due ? undefined : createFault('event rows within the places given', due, placed)
 }
 
 /** Tables, indexes and triggers that are not as they were made: without them nothing is append-only. */
@@ -40,10 +40,10 @@ function findSchemaFault(database: Database): Fault | undefined {
   for (const [name, text] of due) {
     const found = present.get(name)
     if (isDerived(name) || found === text) continue
-    return fault(name, 'as format 1 has it', found === undefined ? 'missing' : 'another')
+    return createFault(name, 'as format 1 has it', found === undefined ? 'missing' : 'another')
   }
   const added = [...present.keys()].find((name) => name.startsWith('trigger') && !due.has(name))
-  return added === undefined ? undefined : fault(added, 'no such trigger', 'one that was added')
+  return added === undefined ? undefined : createFault(added, 'no such trigger', 'one that was added')
 }
 
 /** The schema of a file that holds nothing else. */

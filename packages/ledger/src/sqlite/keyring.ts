@@ -8,7 +8,7 @@ import {
   openSqlite,
   requireFilePath,
   requireNativeInterface,
-  sqliteCode,
+  readSqliteCode,
 } from './open-database.ts'
 
 const keyBytes = 32
@@ -84,8 +84,8 @@ function openKeys(path: string): Database {
     return database
   } catch (error) {
     database?.close()
-    throw sqliteCode(error) === 'SQLITE_NOTADB'
-      ? foreign(path, 'not a SQLite database', error)
+    throw readSqliteCode(error) === 'SQLITE_NOTADB'
+      ? createForeignFileError(path, 'not a SQLite database', error)
       : toLedgerError(error, path)
   }
 }
@@ -93,10 +93,11 @@ function openKeys(path: string): Database {
 /** A ledger file must hold no keys: its copies would carry them, and the journal that keys need is not that of a ledger. */
 function requireOnlyKeys(database: Database, path: string): void {
   const other = database.prepare(`select 1 from sqlite_schema where tbl_name <> 'subject_key' limit 1`)
-  if (other.get() !== undefined) throw foreign(path, 'a database of something else, such as a ledger')
+  if (other.get() !== undefined)
+    throw createForeignFileError(path, 'a database of something else, such as a ledger')
 }
 
-function foreign(path: string, what: string, cause?: unknown): ConfigurationError {
+function createForeignFileError(path: string, what: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(
     `${path} is ${what}, not a file of keys. It was left as it is. Name another file; one that does not exist is created.`,
     { cause },

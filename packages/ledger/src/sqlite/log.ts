@@ -246,10 +246,10 @@ export class OpenFiles {
   constructor(database: Database, path: string, now: () => number = Date.now) {
     this.#database = database
     this.#path = realpathSync(path)
-    this.#file = statIfThere(this.#path)
-    this.#log = statIfThere(`${this.#path}-wal`)
+    this.#file = findStats(this.#path)
+    this.#log = findStats(`${this.#path}-wal`)
     const folder = dirname(this.#path)
-    this.#folder = new UnchangedFolder(() => statIfThere(folder), now)
+    this.#folder = new UnchangedFolder(() => findStats(folder), now)
   }
 
   /**
@@ -262,8 +262,8 @@ export class OpenFiles {
   }
 
   #requireSameFiles(): number {
-    if (!isSameFile(statIfThere(this.#path), this.#file)) throw this.#gone(this.#path)
-    const log = statIfThere(`${this.#path}-wal`)
+    if (!isSameFile(findStats(this.#path), this.#file)) throw this.#gone(this.#path)
+    const log = findStats(`${this.#path}-wal`)
     this.#log ??= log
     if (isSameFile(log, this.#log)) return log?.size ?? 0
     if (log === undefined) this.#rescue()
@@ -272,12 +272,12 @@ export class OpenFiles {
 
   /** `false` if the log at its path belongs to another ledger, created there after the file was moved. */
   get hasOwnLog(): boolean {
-    const log = statIfThere(`${this.#path}-wal`)
+    const log = findStats(`${this.#path}-wal`)
     return log === undefined || isSameFile(log, this.#log ?? this.#logIfInPlace(log))
   }
 
   #logIfInPlace(log: Stats): Stats | undefined {
-    return isSameFile(statIfThere(this.#path), this.#file) ? log : undefined
+    return isSameFile(findStats(this.#path), this.#file) ? log : undefined
   }
 
   /** Copies acknowledged events into the file, from a log that no other process can read. */
@@ -298,7 +298,7 @@ export class OpenFiles {
   }
 }
 
-function statIfThere(path: string): Stats | undefined {
+function findStats(path: string): Stats | undefined {
   return statSync(path, { throwIfNoEntry: false })
 }
 

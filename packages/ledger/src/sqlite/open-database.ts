@@ -16,7 +16,7 @@ import { maxWalBytesUnlessGiven } from './log.ts'
 import { applicationId, makeSchema, schemaVersion } from './schema.ts'
 
 /** SQLite's own code of a failure, such as `SQLITE_BUSY`; `undefined` for anything else that was thrown. */
-export function sqliteCode(error: unknown): string | undefined {
+export function readSqliteCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== 'SqliteError') return undefined
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
@@ -50,7 +50,7 @@ export function toLedgerError(error: unknown, path: string): TallystickError {
   const native = toNativeError(error)
   if (native) return native
   const reason = error instanceof Error ? error.message : String(error)
-  const code = sqliteCode(error)
+  const code = readSqliteCode(error)
   const isFaulty = code === 'SQLITE_ERROR' && faultyStatement.test(reason)
   if (code !== undefined && damage.test(code) && !isFaulty) {
     return new LedgerDamagedError(
@@ -240,7 +240,7 @@ function inspectFile(path: string): Found {
   }
   if (stats.size === 0) return { kind: 'blank' }
   // SQLite takes a file shorter than a page for one without content, and would write over it.
-  if (stats.size < pageBytesMin) throw foreign(path, 'not a SQLite database')
+  if (stats.size < pageBytesMin) throw createForeignFileError(path, 'not a SQLite database')
   return identify(path)
 }
 
@@ -288,12 +288,13 @@ function identify(path: string): Found {
     if (id === applicationId) return { kind: 'ledger', version }
     if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
   } catch (error) {
-    if (sqliteCode(error) === 'SQLITE_NOTADB') throw foreign(path, 'not a SQLite database', error)
+    if (readSqliteCode(error) === 'SQLITE_NOTADB')
+      throw createForeignFileError(path, 'not a SQLite database', error)
     throw toLedgerError(error, path)
   } finally {
     database?.close()
   }
-  throw foreign(path, 'a database of another application')
+  throw createForeignFileError(path, 'a database of another application')
 }
 
 interface FileHeader {
@@ -306,7 +307,7 @@ interface FileHeader {
 const header = `select (select application_id from pragma_application_id) as id,
   (select user_version from pragma_user_version) as version, (select count(*) from sqlite_schema) as count`
 
-function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
+function createForeignFileError(path: string, what: string, cause?: unknown): LedgerUnavailableError {
   return new LedgerUnavailableError(
     `${path} is ${what}, and not a Tallystick ledger. It was left as it is. Name another file; one that does not exist is created.`,
     { cause },

@@ -15,8 +15,13 @@ import { genesisHash, sealRun, type RunCell } from '../format/chain.ts'
 import { eventColumns, isRunId, isSameEvent, linkEvents, type EventRow } from '../format/event-row.ts'
 import { eventColumnsText, type InboxRow, runColumnsText, type RunRow } from '../store/database.ts'
 import { requireSound } from '../store/records.ts'
-import { droppedRunConflict, factsOnce, type AppendRequest, type StoredWait } from '../store/store.ts'
-import { sqliteCode } from './open-database.ts'
+import {
+  createDroppedRunConflict,
+  listFactsOnce,
+  type AppendRequest,
+  type StoredWait,
+} from '../store/store.ts'
+import { readSqliteCode } from './open-database.ts'
 
 /** The time of this machine, which all processes with the file share, in milliseconds since 1970 UTC. */
 export const now = `cast(unixepoch('subsec') * 1000 as integer)`
@@ -167,7 +172,7 @@ export class SqliteRecords {
       const columns = [pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history]
       this.#statements.insertRun.run(...columns, sealRun(cell))
     } catch (error) {
-      throw this.#statements.dropped.get(run_id) === undefined ? error : droppedRunConflict(run_id)
+      throw this.#statements.dropped.get(run_id) === undefined ? error : createDroppedRunConflict(run_id)
     }
   }
 
@@ -179,8 +184,8 @@ export class SqliteRecords {
 
   /** The refusal of the first fact that is recorded already, or is stated twice, though it may be recorded once. */
   #secondFactIn(error: unknown, events: AppendRequest['events']): Error | undefined {
-    if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_UNIQUE') return undefined
-    for (const { key, envelope, isRepeated } of factsOnce(events)) {
+    if (readSqliteCode(error) !== 'SQLITE_CONSTRAINT_UNIQUE') return undefined
+    for (const { key, envelope, isRepeated } of listFactsOnce(events)) {
       const { tool_call_id, run_id, type, attempt } = envelope
       const recorded = isRepeated ? 1 : this.#statements.fact.get(tool_call_id, run_id, type, attempt)
       if (recorded !== undefined) return createSecondFactError(run_id as RunId, key)

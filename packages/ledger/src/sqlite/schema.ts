@@ -60,7 +60,7 @@ const indexes: readonly string[] = [
 ]
 
 /** Refuses a statement if the condition holds. */
-function refusal(name: string, on: string, when: string, why: string): string {
+function refuseWhen(name: string, on: string, when: string, why: string): string {
   const condition = when === '' ? '' : `\n  when ${when}`
   return `create trigger ${name} before ${on}${condition}\n  begin select raise(abort, 'tallystick: ${why}'); end`
 }
@@ -76,7 +76,7 @@ const isChanged = (columns: readonly string[]): string =>
  * of hashes shows a row that was added or replaced.
  */
 const triggers: readonly string[] = [
-  refusal(
+  refuseWhen(
     'event_stays',
     'update on event',
     `${isChanged([...['pos', 'run_id', 'seq', 'type', 'turn', 'tool_call_id', 'attempt', 'at'], ...['epoch', 'v', 'key_id', 'hash']])}
@@ -84,15 +84,20 @@ const triggers: readonly string[] = [
     or not exists (select 1 from removal where run_id = old.run_id and seq = old.seq)`,
     'an event loses its content once, and only when that is on record',
   ),
-  refusal('event_remains', 'delete on event', `not ${isDropped('old.run_id')}`, 'events are never removed'),
-  refusal(
+  refuseWhen(
+    'event_remains',
+    'delete on event',
+    `not ${isDropped('old.run_id')}`,
+    'events are never removed',
+  ),
+  refuseWhen(
     'run_begins',
     'insert on run',
     `${isDropped('new.run_id')} or exists (select 1 from run where run_id = new.run_id or pos = new.pos
     or (session_id = new.session_id and session_place = new.session_place))`,
     'a run begins once, and one that was dropped does not come back',
   ),
-  refusal(
+  refuseWhen(
     'run_advances',
     'update on run',
     `${isChanged(['pos', 'run_id', 'session_id', 'session_place'])} or new.head_seq < old.head_seq or new.epoch < old.epoch
@@ -100,30 +105,30 @@ const triggers: readonly string[] = [
     or (old.ended_at is null and new.ended_at is not null and exists (select 1 from inbox where run_id = new.run_id and taken_seq is null))`,
     'a run never goes back, and ends only with its inbox read',
   ),
-  refusal('run_remains', 'delete on run', `not ${isDropped('old.run_id')}`, 'runs are never removed'),
-  refusal(
+  refuseWhen('run_remains', 'delete on run', `not ${isDropped('old.run_id')}`, 'runs are never removed'),
+  refuseWhen(
     'inbox_opens',
     'insert on inbox',
     `exists (select 1 from inbox where pos = new.pos or (run_id = new.run_id and key = new.key))
     or exists (select 1 from run where run_id = new.run_id and ended_at is not null)`,
     'a command is put once, and into a run that has not ended',
   ),
-  refusal(
+  refuseWhen(
     'inbox_stays',
     'update on inbox',
     `${isChanged(['pos', 'run_id', 'key', 'at'])} or new.taken_seq is null or (new.command <> old.command and new.command <> '')
     or (old.taken_seq is not null and new.taken_seq <> old.taken_seq)`,
     'a command is taken once, and never changed',
   ),
-  refusal(
+  refuseWhen(
     'inbox_remains',
     'delete on inbox',
     `not ${isDropped('old.run_id')}`,
     'keys of commands are known for ever',
   ),
-  refusal('removal_stays', 'update on removal', '', 'removals are never changed'),
-  refusal('removal_remains', 'delete on removal', '', 'removals are never removed'),
-  refusal('history_stays', 'update on history', '', 'messages are never changed'),
+  refuseWhen('removal_stays', 'update on removal', '', 'removals are never changed'),
+  refuseWhen('removal_remains', 'delete on removal', '', 'removals are never removed'),
+  refuseWhen('history_stays', 'update on history', '', 'messages are never changed'),
 ]
 
 /** The statements that make the schema, in order. */

@@ -25,7 +25,12 @@ import { findFileFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
 import { GroupCommit, Transactions } from './commit.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
-import { toLedgerError, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
+import {
+  toLedgerError,
+  readSqliteCode,
+  type OpenedDatabase,
+  type SqliteLedgerOptions,
+} from './open-database.ts'
 import { now, SqliteRecords } from './records.ts'
 
 /** How often, and after which pauses, a change is tried again that another process was in the way of. */
@@ -225,7 +230,7 @@ export class SqliteStore implements Store {
 
   async #write<T>(work: () => T | Promise<T>): Promise<T> {
     this.#requireOpen()
-    if (!this.#isWritable) throw refusedReadOnly(this.#opened.path)
+    if (!this.#isWritable) throw createReadOnlyError(this.#opened.path)
     try {
       return await work()
     } catch (error) {
@@ -259,7 +264,9 @@ export class SqliteStore implements Store {
       ask,
       askBatch: <Row extends EventRow>(text: string, order: readonly string[], values: readonly unknown[]) =>
         this.#read(() =>
-          takeBatch<Row>(this.#prepared(orderText(text, order)).iterate(nameValues(values)) as Iterable<Row>),
+          takeBatch<Row>(
+            this.#prepared(orderQuery(text, order)).iterate(nameValues(values)) as Iterable<Row>,
+          ),
         ),
       query: async <Row>(build: Build<Row>) => {
         const on = await queries()
@@ -300,7 +307,7 @@ export class SqliteStore implements Store {
   }
 }
 
-function orderText(query: string, order: readonly string[]): string {
+function orderQuery(query: string, order: readonly string[]): string {
   return `${query} order by ${order.map((column) => `event.${column}`).join(', ')}`
 }
 
@@ -334,7 +341,8 @@ function doWithoutWaiting<T>(database: Database, work: () => T): T {
 
 function isBusy(error: unknown): boolean {
   return (
-    error instanceof LedgerUnavailableError && (sqliteCode(error.cause)?.startsWith('SQLITE_BUSY') ?? false)
+    error instanceof LedgerUnavailableError &&
+    (readSqliteCode(error.cause)?.startsWith('SQLITE_BUSY') ?? false)
   )
 }
 
@@ -352,7 +360,7 @@ function leaveOneFile(database: Database): void {
   }
 }
 
-function refusedReadOnly(path: string): LedgerUnavailableError {
+function createReadOnlyError(path: string): LedgerUnavailableError {
   return new LedgerUnavailableError(
     `The ledger ${path} was opened with readOnly, so nothing was written. Open it without readOnly to drive or command runs.`,
   )

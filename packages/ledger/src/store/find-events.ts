@@ -4,8 +4,8 @@ import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
 import {
   genesis,
   isRunId,
-  missingEvent,
-  outOfOrder,
+  createMissingEventError,
+  createOutOfOrderError,
   readEvent,
   type Link,
   type ReadableRow,
@@ -101,7 +101,7 @@ export async function* findEvents(
       undefined,
     )
     const next = waiting.at(-1)
-    if (next && (first === undefined || firstPlaceIn(next) <= first.head.pos)) {
+    if (next && (first === undefined || getFirstPlace(next) <= first.head.pos)) {
       waiting.pop()
       const source = readSource(database, rows, asked, next)
       const { value, done } = await source.next()
@@ -129,7 +129,7 @@ async function findSources(database: StoreDatabase, asked: AskedEvents): Promise
   return runs.map((run) => ({ by: toolCallId === null ? 'run' : 'call', run }))
 }
 
-function firstPlaceIn(source: SearchSource): number {
+function getFirstPlace(source: SearchSource): number {
   return source.by === 'place' ? source.fromPos : source.run.pos
 }
 
@@ -220,13 +220,14 @@ async function* readSource(
   asked: AskedEvents,
   source: SearchSource,
 ): AsyncGenerator<FoundRow & ReadableRow> {
-  for (let cursor: Cursor | undefined = { pos: firstPlaceIn(source) - 1, seq: 0 }; cursor;) {
+  for (let cursor: Cursor | undefined = { pos: getFirstPlace(source) - 1, seq: 0 }; cursor;) {
     const batch = await searchBatch(database, asked, source, cursor)
     let last = cursor
     for (const row of batch.rows) {
       // An index that is out of order would have the same batch read for ever.
       const isAfter = row.pos > last.pos && (source.by === 'place' || row.seq > last.seq)
-      if (!isAfter) throw outOfOrder(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
+      if (!isAfter)
+        throw createOutOfOrderError(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
       last = row
     }
     yield* await rows.readable(batch.rows)
@@ -237,7 +238,7 @@ async function* readSource(
 /** The event of a row that was found. Throws `LedgerDamagedError` if it is not as it was written. */
 export function readFound(row: FoundRow & ReadableRow): RuntimeEvent {
   const event = readEvent(toLinkBefore(row), row)
-  if (event === undefined) throw missingEvent(row.run_id, row.seq)
+  if (event === undefined) throw createMissingEventError(row.run_id, row.seq)
   return event
 }
 
@@ -249,6 +250,6 @@ function toLinkBefore({
   previous_hash: hash,
 }: FoundRow): Link {
   if (seq === 1) return genesis
-  if (pos === null || epoch === null || hash === null) throw missingEvent(run_id, seq - 1)
+  if (pos === null || epoch === null || hash === null) throw createMissingEventError(run_id, seq - 1)
   return { seq: seq - 1, pos, epoch, hash }
 }

@@ -5,7 +5,7 @@ import {
   type EventRow,
   genesis,
   type Link,
-  missingEvent,
+  createMissingEventError,
   type ReadableRow,
   readEvent,
   type Version,
@@ -51,7 +51,7 @@ async function* flattenBatches(
  * Calls `onEvent` with each event of a read. Events of a ledger of this package come batch by batch, without a turn of the
  * queue for each. Throws what the read throws, and what `onEvent` throws.
  */
-export async function eachEvent(
+export async function visitEvents(
   events: AsyncIterable<RuntimeEvent> & {
     readonly [inBatches]?: () => AsyncIterable<readonly RuntimeEvent[]>
   },
@@ -86,11 +86,11 @@ async function* readBatches(
     try {
       for (const row of batch) {
         const event = readEvent(link, row, version)
-        if (event === undefined) throw missingEvent(runId, link.seq + 1)
+        if (event === undefined) throw createMissingEventError(runId, link.seq + 1)
         events.push(event)
         link = row
       }
-      if (batch.length === 0) throw missingEvent(runId, link.seq + 1)
+      if (batch.length === 0) throw createMissingEventError(runId, link.seq + 1)
     } catch (error) {
       failure = error
     }
@@ -105,7 +105,7 @@ async function linkBefore(database: StoreDatabase, runId: RunId, fromSeq: number
   const seq = Math.ceil(fromSeq) - 1
   if (seq === 0) return genesis
   const [row] = await readRows(database, { runId, fromSeq: seq, toSeq: seq })
-  if (row === undefined) throw missingEvent(runId, seq)
+  if (row === undefined) throw createMissingEventError(runId, seq)
   return row
 }
 

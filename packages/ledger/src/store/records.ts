@@ -2,7 +2,13 @@ import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/co
 import { isStorableName, requireDueFilter, requireRunFilter, toWholeTime } from '@tallystick/core/store-kit'
 import type { DueFilter, DueRun, Head, Lease, RunFilter, RunRecord } from '@tallystick/core/vocabulary'
 import type { RemovalRow } from '../format/chain.ts'
-import { isRunId, formatRunId, outOfOrder, RunIdSieve, type EventRow } from '../format/event-row.ts'
+import {
+  isRunId,
+  formatRunId,
+  createOutOfOrderError,
+  RunIdSieve,
+  type EventRow,
+} from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
 import {
   eventColumnsText,
@@ -58,7 +64,7 @@ export async function readRows(
   let last = fromSeq - 1
   for (const { seq } of rows) {
     // An index that is out of order would have the same batch read for ever.
-    if (!(seq > last)) throw outOfOrder(`the events of run ${runId}`)
+    if (!(seq > last)) throw createOutOfOrderError(`the events of run ${runId}`)
     last = seq
   }
   return rows
@@ -131,7 +137,7 @@ export async function* listRuns(
     for (const row of batch.map(requireSound)) {
       const place = placeIn(row)
       // An index that is out of order would have the same batch listed for ever.
-      if (place === null || place >= before) throw outOfOrder('its runs')
+      if (place === null || place >= before) throw createOutOfOrderError('its runs')
       before = place
       if (!sieve.keeps(row.run_id)) continue
       left -= 1
@@ -166,7 +172,7 @@ export async function* listDue(
     for (const row of batch) {
       // An index that is out of order would have the same batch listed for ever.
       if (row.due_at < last.due_at || (row.due_at === last.due_at && row.pos <= last.pos))
-        throw outOfOrder('its due runs')
+        throw createOutOfOrderError('its due runs')
       last = row
       if (!sieve.keeps(row.run_id)) continue
       left -= 1
@@ -200,7 +206,7 @@ export function requireSound(row: RunRow): RunRow {
 const removalsPerBatch = 256
 
 /** Every removal on record, in order; those of one run if it is named. */
-export async function* eachRemoval(
+export async function* readRemovals(
   { query }: Pick<StoreDatabase, 'query'>,
   runId?: RunId,
 ): AsyncGenerator<RemovalRow> {

@@ -69,7 +69,7 @@ export interface Store extends Pick<RunLeases, 'renew'> {
 }
 
 /** The refusal of a run whose id a dropped run had. */
-export function droppedRunConflict(runId: string): LedgerConflictError {
+export function createDroppedRunConflict(runId: string): LedgerConflictError {
   return new LedgerConflictError(
     'unique',
     `Run ${runId} was dropped from this ledger, on record, and cannot come back: its removed content would be there again. ` +
@@ -117,7 +117,7 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
 }
 
 /** The facts of an append that may be recorded once, each with whether the append states it a second time. */
-export function* factsOnce(
+export function* listFactsOnce(
   events: readonly EncodedEvent[],
 ): Generator<{ readonly key: string; readonly envelope: RowEnvelope; readonly isRepeated: boolean }> {
   const stated = new Set<string>()

@@ -1,6 +1,6 @@
 import { createUnknownCursorError } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
-import { outOfOrder } from '../format/event-row.ts'
+import { createOutOfOrderError } from '../format/event-row.ts'
 import type { FoundRow } from './database.ts'
 import { readFound } from './find-events.ts'
 import type { RowReader } from './read-events.ts'
@@ -57,7 +57,7 @@ export async function* tailEvents(
     const batch = await begun.batch(place)
     for (const row of await rows.readable(batch.rows)) {
       // An index that is out of order would have the same batch read for ever.
-      if (!isAfter(row, place)) throw outOfOrder('the events of its tail')
+      if (!isAfter(row, place)) throw createOutOfOrderError('the events of its tail')
       place = { xid: row.xid, pos: row.pos }
       const event = readFound(row)
       store.database.requireOpen()

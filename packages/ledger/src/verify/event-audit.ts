@@ -14,7 +14,7 @@ import { grantFields, findEventIdFault, limitOfField, findEventShapeFault } from
 import { audit } from '@tallystick/core/machine'
 import { deriveOnceKey, type SessionPlace } from '@tallystick/core/store-kit'
 import { toCanonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
-import { fault, type Fault, quoteId } from '../format/event-row.ts'
+import { createFault, type Fault, quoteId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
 
 /** A run after one of its events, as an audit knows it. */
@@ -57,7 +57,7 @@ export class EventAudit {
   /** The first law that the next event breaks, or its first field that has another shape. */
   check(event: RuntimeEvent): Fault | undefined {
     const onceKey = deriveOnceKey(event)
-    if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
+    if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return createFault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {
       const state = audit(this.#state, event)
@@ -76,18 +76,18 @@ export class EventAudit {
 /** A field that does not have the shape of its type: the machine may pass over it, and others build on it. */
 function findShapeFault(event: RuntimeEvent): Fault | undefined {
   const id = findEventIdFault(event)
-  if (id) return fault(id.path, id.expected, quoteId(id.found))
+  if (id) return createFault(id.path, id.expected, quoteId(id.found))
   const found = findEventShapeFault(event)
-  return found && fault(found.path, `as ${event.type} has it`, found.what)
+  return found && createFault(found.path, `as ${event.type} has it`, found.what)
 }
 
 function toLawFault(error: unknown, event: RuntimeEvent): Fault {
   if (error instanceof IllegalTransitionError) {
-    return fault('law 5', error.legal.join(', ') || 'no event', `${event.type}: ${error.message}`)
+    return createFault('law 5', error.legal.join(', ') || 'no event', `${event.type}: ${error.message}`)
   }
-  if (error instanceof LawBrokenError) return fault(`law ${error.law}`, 'the law holds', error.message)
+  if (error instanceof LawBrokenError) return createFault(`law ${error.law}`, 'the law holds', error.message)
   const reason = error instanceof TallystickError ? error.message : 'the fold fails on it'
-  return fault(event.type, 'an event that can be folded', reason)
+  return createFault(event.type, 'an event that can be folded', reason)
 }
 
 /** Sums of dollars are rounded. */
@@ -147,12 +147,12 @@ async function findLimitFault(ledger: Ledger, { runId, grant }: Started): Promis
       const limit = limitOfField[field]
       const own = event.limits[limit] ?? Infinity
       if (granted !== undefined && own > granted) {
-        return fault('law 9', `${limit} of child run ${runId} within its grant of ${granted}`, own)
+        return createFault('law 9', `${limit} of child run ${runId} within its grant of ${granted}`, own)
       }
     }
     const known = toCanonicalJson({ ...event.parent?.grant })
     if (known !== toCanonicalJson(grant)) {
-      return fault('law 9', `the grant of child run ${runId} as its parent recorded it`, known)
+      return createFault('law 9', `the grant of child run ${runId} as its parent recorded it`, known)
     }
   }
   return undefined
@@ -179,7 +179,7 @@ async function findTotalsFault(
     const short = known.find(([, , mine = 0, its = 0]) => mine < its * (1 - ROUNDING))
     if (short) {
       const [, what, mine = 0, its = 0] = short
-      return fault('law 9', `${its} ${what} of child run ${runId}, as its own events say`, mine)
+      return createFault('law 9', `${its} ${what} of child run ${runId}, as its own events say`, mine)
     }
   }
   return undefined

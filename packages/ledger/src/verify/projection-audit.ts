@@ -1,6 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { toCanonicalJson, type Json } from '@tallystick/core/vocabulary'
-import { fault, type Fault } from '../format/event-row.ts'
+import { createFault, type Fault } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { getDatabase, orElse } from '../store/store.ts'
 import { ProjectionTables, type StoredRunRow, toRunRow } from '../projection/projections.ts'
@@ -53,9 +53,9 @@ export class ProjectionAudit {
   end(lastSeq: number): void {
     const late = this.#snapshots.find((seq) => seq > lastSeq)
     if (late !== undefined)
-      this.fault ??= fault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`)
+      this.fault ??= createFault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`)
     if (this.#row && this.#row.seq > lastSeq)
-      this.fault ??= fault('projection', `of ${lastSeq} events`, `of ${this.#row.seq}`)
+      this.fault ??= createFault('projection', `of ${lastSeq} events`, `of ${this.#row.seq}`)
   }
 
   async #rowFault(row: StoredRunRow, place: AuditedPlace): Promise<Fault | undefined> {
@@ -68,7 +68,7 @@ export class ProjectionAudit {
     const differing = (Object.keys(due) as (keyof StoredRunRow)[]).find(
       (column) => toComparable(column, due[column]) !== toComparable(column, row[column]),
     )
-    return differing && fault('projection', `its ${differing} as its events say`, 'another')
+    return differing && createFault('projection', `its ${differing} as its events say`, 'another')
   }
 
   async #snapshotFault({ seq, state, carried }: AuditedPlace): Promise<Fault | undefined> {
@@ -78,7 +78,7 @@ export class ProjectionAudit {
       snapshot?.seq === seq &&
       sealSnapshot(this.#runId, snapshot) === snapshot.seal &&
       snapshot.state === encodeSnapshot(state, carried)
-    return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
+    return isSound ? undefined : createFault(`snapshot at event ${seq}`, 'the state there', 'another')
   }
 }
 
@@ -108,7 +108,7 @@ export async function findStrayFault(ledger: Ledger): Promise<Fault | undefined>
         .select(sql<number>`count(*)`.as('strays'))
         .where('run_id', 'not in', db.selectFrom('run').select('run_id')),
     )
-    return strays === 0 ? undefined : fault('projections of runs that are not there', 0, strays)
+    return strays === 0 ? undefined : createFault('projections of runs that are not there', 0, strays)
   })
 }
 

@@ -3,7 +3,7 @@ import { findHistoryName, upcast } from '../format/body.ts'
 import { digestText, sealRun } from '../format/chain.ts'
 import {
   decodeRow,
-  fault,
+  createFault,
   type Fault,
   findLinkFault,
   genesis,
@@ -73,11 +73,11 @@ function findRowsFault(rows: readonly (AuditedRow & ReadableRow)[], audit: Audit
 /** The rest of a removed event is as its removal says; other events have no removal. */
 function findRemovalFault({ commitment, removal, body }: AuditedRow): Fault | undefined {
   if (commitment === null) {
-    return removal === null ? undefined : fault('body', 'none, since a removal is on record', 'a body')
+    return removal === null ? undefined : createFault('body', 'none, since a removal is on record', 'a body')
   }
-  if (removal === null) return fault('removal', 'a removal on record', 'none')
+  if (removal === null) return createFault('removal', 'a removal on record', 'none')
   const found = digestText(body)
-  return found === removal ? undefined : fault('body', `what was left, ${removal}`, found)
+  return found === removal ? undefined : createFault('body', `what was left, ${removal}`, found)
 }
 
 /** The laws over the event of a row. */
@@ -115,7 +115,7 @@ async function findProjectionsFault({ due, projections }: Audit): Promise<Progre
 
 function toUnreadableFault(error: unknown): Fault {
   const found = error instanceof LedgerDamagedError ? error.message : 'text that is not JSON'
-  return fault('body', 'canonical JSON', found)
+  return createFault('body', 'canonical JSON', found)
 }
 
 /** The row of the run says where the chain ends, since when, under which epoch, and to which session the run belongs. */
@@ -123,22 +123,22 @@ function findRunFault(
   { row, events }: StoredRun,
   { last, laws, firstPos, endedAt, history }: Audit,
 ): Fault | undefined {
-  if (row === undefined) return fault('run', 'a row', 'none')
+  if (row === undefined) return createFault('run', 'a row', 'none')
   const { sessionId = 'none', sessionPlace = 'none' } = laws.session ?? {}
   const due = { head_seq: last.seq, head_hash: last.hash, pos: firstPos, ended_at: endedAt, history }
   for (const [column, value] of Object.entries(due)) {
     const found = row[column as keyof typeof due]
-    if (found !== value) return fault(column, String(value), String(found))
+    if (found !== value) return createFault(column, String(value), String(found))
   }
   const [dueSession, session] = [
     `${sessionPlace} of ${sessionId}`,
     `${row.session_place ?? 'none'} of ${row.session_id ?? 'none'}`,
   ]
-  if (dueSession !== session) return fault('session', dueSession, session)
-  if (row.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, row.epoch)
-  if (events !== last.seq) return fault('event rows', last.seq, events)
+  if (dueSession !== session) return createFault('session', dueSession, session)
+  if (row.epoch < last.epoch) return createFault('epoch', `${last.epoch} or more`, row.epoch)
+  if (events !== last.seq) return createFault('event rows', last.seq, events)
   const seal = sealRun(row)
-  return seal === row.seal ? undefined : fault('seal', seal, row.seal)
+  return seal === row.seal ? undefined : createFault('seal', seal, row.seal)
 }
 
 /** How far an audit of a run came, and what stopped it. */

@@ -1,7 +1,13 @@
 import type { Nullable, SelectQueryBuilder } from 'kysely'
 import type { RunId } from '@tallystick/core'
 import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/chain.ts'
-import { type EventRow, fault, type Fault, isRunId, outOfOrder } from '../format/event-row.ts'
+import {
+  type EventRow,
+  createFault,
+  type Fault,
+  isRunId,
+  createOutOfOrderError,
+} from '../format/event-row.ts'
 import { isHistoryRow } from '../format/history.ts'
 import {
   eventColumnsText,
@@ -11,7 +17,7 @@ import {
   type Schema,
   type StoreDatabase,
 } from '../store/database.ts'
-import { eachRemoval, type EventRange } from '../store/records.ts'
+import { readRemovals, type EventRange } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 
 /* The rows of a store, unchecked, as `verify` and checkpoints read them beneath the port. */
@@ -61,7 +67,7 @@ export async function readAuditedRows(
   )
   let last = fromSeq
   for (const { seq } of rows) {
-    if (seq < last) throw outOfOrder(`the events of run ${runId}`)
+    if (seq < last) throw createOutOfOrderError(`the events of run ${runId}`)
     last = seq
   }
   return rows
@@ -97,10 +103,11 @@ export async function auditStore(
   let last: RemovalLink = firstRemoval
   let droppedRuns = 0
   // Removals are chained like events, so that none can be changed or left out unseen.
-  for await (const row of eachRemoval(database)) {
-    if (row.pos !== last.pos + 1) return { broken: fault('removal', last.pos + 1, row.pos), droppedRuns }
+  for await (const row of readRemovals(database)) {
+    if (row.pos !== last.pos + 1)
+      return { broken: createFault('removal', last.pos + 1, row.pos), droppedRuns }
     if (!isRemovalIntact(last, row))
-      return { broken: fault(`removal ${row.pos}`, 'as it was written', 'another'), droppedRuns }
+      return { broken: createFault(`removal ${row.pos}`, 'as it was written', 'another'), droppedRuns }
     if (row.kind === 'dropped') droppedRuns++
     last = row
   }
@@ -174,7 +181,7 @@ async function findStrayFault({ query }: StoreDatabase): Promise<Fault | undefin
         patiently: true,
       },
     )
-    if (found && found.count > 0) return fault(what, 0, found.count)
+    if (found && found.count > 0) return createFault(what, 0, found.count)
   }
   return undefined
 }
@@ -195,7 +202,7 @@ async function findHistoryFault({ query }: StoreDatabase): Promise<Fault | undef
       { patiently: true },
     )
     const damaged = rows.find((row) => !isHistoryRow(row))
-    if (damaged) return fault('history', 'the message of its digest', damaged.digest)
+    if (damaged) return createFault('history', 'the message of its digest', damaged.digest)
     const last = rows.at(-1)
     if (last === undefined) return undefined
     after = last.digest

@@ -1,7 +1,7 @@
 import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { BadRunIdsError, fault, type Fault, isRunId, quoteId } from '../format/event-row.ts'
+import { BadRunIdsError, createFault, type Fault, isRunId, quoteId } from '../format/event-row.ts'
 import { type MissingContent, MissingContents } from '../store/redact.ts'
 import { type Internals, getInternals } from '../store/store.ts'
 import { EventAudit, FamilyAudit } from './event-audit.ts'
@@ -35,7 +35,7 @@ async function auditRun(ledger: Ledger, source: Internals | undefined, runId: Ru
     await (source ? auditRows(source, runId, progress, projections) : auditEvents(ledger, runId, progress))
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
-    progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
+    progress.broken = { seq: progress.events + 1, ...createFault('pages', 'readable', error.message) }
   }
   const broken =
     progress.broken ??
@@ -65,10 +65,10 @@ async function findInboxFault(
     if (!hasEnded || unread.length === 0) return undefined
     const keys = unread.slice(0, 3).map(({ key }) => JSON.stringify(key))
     const found = `${unread.length} unread: ${keys.join(', ')}${unread.length > 3 ? ', …' : ''}`
-    return { seq: events, ...fault('law 15', 'an inbox that was read before the run ended', found) }
+    return { seq: events, ...createFault('law 15', 'an inbox that was read before the run ended', found) }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
-    return { seq: events, ...fault('inbox', 'readable', error.message) }
+    return { seq: events, ...createFault('inbox', 'readable', error.message) }
   }
 }
 
@@ -96,7 +96,7 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
-    broken = fault('pages', 'readable', error.message)
+    broken = createFault('pages', 'readable', error.message)
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
   // For a damaged store, derived data does not matter.
@@ -117,14 +117,14 @@ async function verifyListed(
 ): Promise<RunVerdict> {
   if (!isRunId(runId)) {
     // The run has no valid id: the verdict reports the found text.
-    const broken = { runId: runId as RunId, seq: 1, ...fault('run_id', 'a run id', quoteId(runId)) }
+    const broken = { runId: runId as RunId, seq: 1, ...createFault('run_id', 'a run id', quoteId(runId)) }
     return { scope: 'run', runId: runId as RunId, ok: false, events: 0, broken }
   }
   try {
     return await auditRun(ledger, source, runId)
   } catch (error) {
     if (!(error instanceof RunNotFoundError)) throw error
-    const broken = { runId, seq: 1, ...fault('run', 'the run that is listed', 'none') }
+    const broken = { runId, seq: 1, ...createFault('run', 'the run that is listed', 'none') }
     return { scope: 'run', runId, ok: false, events: 0, broken }
   }
 }
@@ -152,7 +152,7 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
     const broken =
       event.seq === due && event.runId === runId
         ? laws.check(event)
-        : fault('seq', `${due} of run ${runId}`, `${event.seq} of run ${event.runId}`)
+        : createFault('seq', `${due} of run ${runId}`, `${event.seq} of run ${event.runId}`)
     if (broken) return void (progress.broken = { seq: due, ...broken })
     progress.events = due
     progress.family.handle(event)
@@ -160,9 +160,12 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
     epoch = event.epoch
   }
   if (head.seq !== progress.events) {
-    progress.broken = { seq: progress.events, ...fault('head', head.seq, progress.events) }
+    progress.broken = { seq: progress.events, ...createFault('head', head.seq, progress.events) }
   } else if (head.epoch < epoch) {
-    progress.broken = { seq: progress.events, ...fault('epoch of the head', `${epoch} or more`, head.epoch) }
+    progress.broken = {
+      seq: progress.events,
+      ...createFault('epoch of the head', `${epoch} or more`, head.epoch),
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { EventEmitter, once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { ConfigurationError, LedgerConflictError, LedgerUnavailableError, type RunId } from '@tallystick/core'
 import { type Fact, type Head, type TailCursor } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { watchLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import type { Written, Followed } from './chaos.ts'
@@ -50,7 +50,7 @@ async function untilAnswered<T>(
 }
 
 function delta(runId: RunId, text: string): Fact {
-  return { ...everyFact(runId).assistant_text_delta, text }
+  return { ...sampleFacts(runId).assistant_text_delta, text }
 }
 
 /** Appends events of its own to runs that it shares with other processes. It repeats an append that is in doubt. */
@@ -63,7 +63,7 @@ async function write(): Promise<void> {
     const known = heads.get(runId) ?? (await untilAnswered(() => ledger.head(runId))).answer
     const head = known ?? { seq: 0, epoch: 1 }
     const texts = [`${name} ${step} a`, `${name} ${step} b`].slice(step % 2)
-    const events = stamped(
+    const events = stampFacts(
       runId,
       texts.map((text) => delta(runId, text)),
       { afterSeq: head.seq, epoch: head.epoch },

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { RunId, RuntimeEvent } from '@tallystick/core'
 import type { TailCursor } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import type { MortalServer } from './crash-server.ts'
 import { chainFaults } from './postgres-chain.ts'
@@ -133,7 +133,7 @@ async function judge(
 ): Promise<Omit<ChaosReport, 'kills' | 'deaths'>> {
   const ledger = postgresLedger({ connectionString, schema })
   try {
-    const last = stamped(marker, [everyFact(marker).cancel_requested])
+    const last = stampFacts(marker, [sampleFacts(marker).cancel_requested])
     await ledger.append(marker, { expectedSeq: 0, epoch: 1 }, last, { durability: 'barrier' })
     while (seen.at(-1)?.runId !== marker) await follower.hears(1)
     const status = await Array.fromAsync(ledger.tail(), ({ event }) => event)

@@ -1,9 +1,9 @@
 import type { Ledger, RuntimeEvent } from '@tallystick/core'
 import {
-  ledgerStats,
-  projectionLag,
-  runSummaries,
-  runSummary,
+  readLedgerStats,
+  countProjectionLag,
+  readRunSummaries,
+  readRunSummary,
   type ListedRun,
   type SummaryFilter,
 } from '@tallystick/ledger'
@@ -21,7 +21,7 @@ const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const
  */
 export async function refreshed(ledger: Ledger): Promise<void> {
   do await refreshProjections(ledger, getDatabase(ledger)!, () => {})
-  while ((await projectionLag(ledger)) !== 0)
+  while ((await countProjectionLag(ledger)) !== 0)
 }
 
 /** Expects a ledger to tell of these runs, the newest first, what their events say, in every way of asking. */
@@ -66,7 +66,7 @@ async function expectStats(
   refresh: boolean,
 ): Promise<void> {
   const from = Math.floor(since / hourMs) * hourMs
-  const stats = await ledgerStats(ledger, { since, maxListed: 1000 }, { refresh })
+  const stats = await readLedgerStats(ledger, { since, maxListed: 1000 }, { refresh })
   const due = toldStats(runs, from)
   expect(stats.since).toBe(from)
   expect(stats.counts).toEqual(due.counts)
@@ -91,13 +91,13 @@ async function expectListed(
   filter: SummaryFilter,
   refresh: boolean,
 ): Promise<void> {
-  const listed = await Array.fromAsync(runSummaries(ledger, filter, { refresh }))
+  const listed = await Array.fromAsync(readRunSummaries(ledger, filter, { refresh }))
   expect(listed.map(reported)).toEqual(due)
   const [first, second] = due
   if (first === undefined || second === undefined) return
   const page = { ...filter, before: first.runId as ListedRun['runId'], limit: 1 }
-  expect((await Array.fromAsync(runSummaries(ledger, page, { refresh }))).map(reported)).toEqual([second])
-  expect(reported(await runSummary(ledger, second.runId as ListedRun['runId']))).toEqual(second)
+  expect((await Array.fromAsync(readRunSummaries(ledger, page, { refresh }))).map(reported)).toEqual([second])
+  expect(reported(await readRunSummary(ledger, second.runId as ListedRun['runId']))).toEqual(second)
 }
 
 function reported(run: ListedRun): ToldRun {

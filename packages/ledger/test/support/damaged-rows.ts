@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, type Ledger } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
-import { applyRetention, ledgerStats, redact } from '@tallystick/ledger'
+import { applyRetention, readLedgerStats, redact } from '@tallystick/ledger'
 
 /** A column of a table. */
 export interface Column {
@@ -65,7 +65,7 @@ export async function recordEverything(ledger: Ledger): Promise<void> {
   const why = { by: 'ann', reason: 'asked' }
   if (first !== undefined) await redact(ledger, first, [5, 6], why)
   await redact(ledger, alone.id, [1], why)
-  await ledgerStats(ledger, { since: 0, maxListed: 1 })
+  await readLedgerStats(ledger, { since: 0, maxListed: 1 })
 }
 
 /** A change of one row, by what it changes: `table.column` or `table`, and how. */

@@ -1,5 +1,5 @@
 import { agentTool, createRuntime, defineAgent, type Ledger, type RunId } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled, watchedLedger } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled, watchedLedger } from '@tallystick/testkit'
 import { foldTo, verifyRun } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { eventsOf, secret, type RemovalBed } from './removal-bed.ts'
@@ -37,7 +37,7 @@ function desk(ledger: Ledger) {
   })
   return {
     ...{ runtime, run, childId: begun.promise },
-    settled: <T>(promise: Promise<T>): Promise<T> => untilSettled(clock, promise, outside),
+    settled: <T>(promise: Promise<T>): Promise<T> => waitUntilSettled(clock, promise, outside),
     /** From here on, what the child run writes does not reach its ledger. */
     holdChild: (): void => {
       isHeld = true

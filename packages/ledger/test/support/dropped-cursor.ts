@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { applyRetention, watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'
 import { expect } from 'vitest'
@@ -11,7 +11,7 @@ import { expect } from 'vitest'
 export async function goesOnBehindDropped(ledger: Ledger): Promise<void> {
   const [gone, stays, unknown] = [1, 2, 3].map(sampleRunId) as [RunId, RunId, RunId]
   const append = async (runId: RunId, seq: number, type: 'run_started' | 'run_finished'): Promise<void> => {
-    const events = stamped(runId, [everyFact(runId)[type]], { afterSeq: seq - 1 })
+    const events = stampFacts(runId, [sampleFacts(runId)[type]], { afterSeq: seq - 1 })
     await ledger.append(runId, { expectedSeq: seq - 1, epoch: 1 }, events, { durability: 'barrier' })
   }
   await append(gone, 1, 'run_started')

@@ -1,5 +1,5 @@
 import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
-import { firstInputs, runSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
+import { readFirstInputs, readRunSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { longRun } from './long-run.ts'
 import { everyRun, recordSome, type ProjectionBed } from './projection-bed.ts'
@@ -29,7 +29,7 @@ async function listing(
     return original(runId, range)
   }
   try {
-    return { runs: await Array.fromAsync(runSummaries(ledger, filter, { refresh: false })), read }
+    return { runs: await Array.fromAsync(readRunSummaries(ledger, filter, { refresh: false })), read }
   } finally {
     ledger.read = original
   }
@@ -56,9 +56,9 @@ export const endedRunCases: Readonly<Record<string, (bed: ProjectionBed) => Prom
     expect(read).toEqual([])
     expect(runs).toEqual((await listing(await folding(ledger))).runs)
     const runIds = runs.map(({ runId }) => runId)
-    const inputs = await firstInputs(ledger, runIds)
+    const inputs = await readFirstInputs(ledger, runIds)
     expect([...inputs]).toEqual(
-      expect.arrayContaining([...(await firstInputs(await folding(ledger), runIds))]),
+      expect.arrayContaining([...(await readFirstInputs(await folding(ledger), runIds))]),
     )
     expect(inputs.size).toBe(4)
   },

@@ -48,7 +48,7 @@ export function toldRun(events: readonly RuntimeEvent[]): ToldRun {
   }
 }
 
-/** How many runs have each status, and what was spent from a moment on, as `ledgerStats` reports it. */
+/** How many runs have each status, and what was spent from a moment on, as `readLedgerStats` reports it. */
 export function toldStats(
   runs: readonly (readonly RuntimeEvent[])[],
   since: number,

@@ -12,7 +12,7 @@ import {
 import {
   manualClock,
   scriptedModel,
-  untilSettled,
+  waitUntilSettled,
   SimulatedCrash,
   testTool,
   type ScriptedStep,
@@ -46,7 +46,7 @@ class GoldenStage {
   }
 
   settled<T>(promise: Promise<T>): Promise<T> {
-    return untilSettled(this.clock, promise, this.#outside)
+    return waitUntilSettled(this.clock, promise, this.#outside)
   }
 
   /** Drives a run of an agent to its rest. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { ledgerStats, runSummaries } from '@tallystick/ledger'
+import { readLedgerStats, readRunSummaries } from '@tallystick/ledger'
 import { projectionVersion } from '../../src/projection/projections.ts'
 import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { readCalls, readMessages } from '@tallystick/core/internal'
@@ -82,8 +82,8 @@ export async function goldenVersions(ledger: Ledger): Promise<GoldenVersions> {
       states = hash('sha256', states + toCanonicalJson(serializeState(state)), 'hex')
     }
   }
-  const summaries = await Array.fromAsync(runSummaries(ledger, {}))
-  const stats = await ledgerStats(ledger, { since: 0, maxListed: 1_000 })
+  const summaries = await Array.fromAsync(readRunSummaries(ledger, {}))
+  const stats = await readLedgerStats(ledger, { since: 0, maxListed: 1_000 })
   const projections = hash('sha256', JSON.stringify([summaries, stats]), 'hex')
   return { foldVersion, states, projectionVersion, projections }
 }

@@ -4,12 +4,12 @@ import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Ledger } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 
 const run = sampleRunId(1)
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 const [task = '', path = '', argument = ''] = process.argv.slice(2)
 
 function say(line: unknown): void {
@@ -22,7 +22,7 @@ const delta = (text: string): Fact => ({ ...facts.assistant_text_delta, text })
 async function appendForEver(ledger: Ledger): Promise<void> {
   let head = (await ledger.head(run)) ? await ledger.acquire(run) : { seq: 0, epoch: 1 }
   const append = async (events: readonly Fact[], durability: 'lazy' | 'barrier'): Promise<void> => {
-    const batch = stamped(run, events, { afterSeq: head.seq, epoch: head.epoch })
+    const batch = stampFacts(run, events, { afterSeq: head.seq, epoch: head.epoch })
     head = await ledger.append(run, { expectedSeq: head.seq, epoch: head.epoch }, batch, { durability })
   }
   if (head.seq === 0) await append([facts.run_started, facts.input_received], 'barrier')
@@ -42,9 +42,14 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     for (let ordinal = Number(argument); ; ordinal++) {
       const ledger = sqliteLedger(path)
       const own = sampleRunId(ordinal)
-      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [everyFact(own).run_started]), {
-        durability: 'lazy',
-      })
+      await ledger.append(
+        own,
+        { expectedSeq: 0, epoch: 1 },
+        stampFacts(own, [sampleFacts(own).run_started]),
+        {
+          durability: 'lazy',
+        },
+      )
       say(ordinal)
       await ledger.close()
       say('closed')
@@ -55,9 +60,14 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const ledger = sqliteLedger(path, { busyTimeoutMs: 60_000 })
     const own = sampleRunId(Number(argument))
     say(
-      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [everyFact(own).run_started]), {
-        durability: 'barrier',
-      }),
+      await ledger.append(
+        own,
+        { expectedSeq: 0, epoch: 1 },
+        stampFacts(own, [sampleFacts(own).run_started]),
+        {
+          durability: 'barrier',
+        },
+      ),
     )
     await ledger.close()
   },
@@ -74,9 +84,9 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     for (let seq = 1, isFull = false; !isFull; seq++) {
       const endings = await Promise.allSettled(
         runs.map((runId) => {
-          const { run_started, cancel_requested } = everyFact(runId)
+          const { run_started, cancel_requested } = sampleFacts(runId)
           const fact = seq === 1 ? run_started : { ...cancel_requested, reason: 'x'.repeat(2_000) }
-          const events = stamped(runId, [fact], { afterSeq: seq - 1 })
+          const events = stampFacts(runId, [fact], { afterSeq: seq - 1 })
           return ledger.append(runId, { expectedSeq: seq - 1, epoch: 1 }, events, { durability: 'barrier' })
         }),
       )

@@ -6,7 +6,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled, watchedLedger } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool, waitUntilSettled, watchedLedger } from '@tallystick/testkit'
 import { expect } from 'vitest'
 
 const usage = { inputTokens: 100, outputTokens: 20 }
@@ -98,7 +98,7 @@ export async function playFamily(
   const runtime = createRuntime({ ledger, agents: [boss], host: { clock, report: () => {} } })
   const run = runtime.run(boss, 'Go.')
   const ended = run.result
-  const settled = <T>(promise: Promise<T>): Promise<T> => untilSettled(clock, promise, outside)
+  const settled = <T>(promise: Promise<T>): Promise<T> => waitUntilSettled(clock, promise, outside)
   await settled(isHeld.promise)
   void run.cancel('Enough.')
   expect(await settled(ended)).toMatchObject({ reason: 'cancelled' })

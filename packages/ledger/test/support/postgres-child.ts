@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline'
 import { LedgerConflictError, type RunId } from '@tallystick/core'
 import { type Fact, type Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { watchLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 
@@ -16,7 +16,7 @@ function say(line: unknown): void {
 }
 
 function delta(text: string): Fact {
-  return { ...everyFact(run).assistant_text_delta, text }
+  return { ...sampleFacts(run).assistant_text_delta, text }
 }
 
 async function append(
@@ -25,13 +25,13 @@ async function append(
   facts: readonly Fact[],
   durability: 'lazy' | 'barrier',
 ): Promise<Head> {
-  const events = stamped(runId, facts, { afterSeq: head.seq, epoch: head.epoch })
+  const events = stampFacts(runId, facts, { afterSeq: head.seq, epoch: head.epoch })
   return await ledger.append(runId, { expectedSeq: head.seq, epoch: head.epoch }, events, { durability })
 }
 
 async function takeOver(): Promise<Head> {
   if (await ledger.head(run)) return await ledger.acquire(run)
-  return await append(run, { seq: 0, epoch: 1 }, [everyFact(run).run_started], 'barrier')
+  return await append(run, { seq: 0, epoch: 1 }, [sampleFacts(run).run_started], 'barrier')
 }
 
 /** Appends events of its own to shared runs, each time after the head that it last saw. */
@@ -101,7 +101,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   /** Makes the ledger, with others that do the same, and a run in it. */
   async make() {
     const own = sampleRunId(Number(argument))
-    say(await append(own, { seq: 0, epoch: 1 }, [everyFact(own).run_started], 'barrier'))
+    say(await append(own, { seq: 0, epoch: 1 }, [sampleFacts(own).run_started], 'barrier'))
   },
 }
 

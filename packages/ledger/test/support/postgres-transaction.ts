@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { stamped } from '@tallystick/testkit'
+import { stampFacts } from '@tallystick/testkit'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
 import { genesisHash } from '../../src/format/chain.ts'
@@ -35,7 +35,7 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
   return {
     write: async () => void (await client.query('select pg_current_xact_id()')),
     async start(schema, runId, facts) {
-      const events = stamped(runId, facts).map((event) => encodeEvent(event, undefined))
+      const events = stampFacts(runId, facts).map((event) => encodeEvent(event, undefined))
       const request = {
         ...{ runId, expected: { expectedSeq: 0, epoch: 1 }, events },
         ...({ durability: 'barrier', takes: [], isSealed: false } as const),

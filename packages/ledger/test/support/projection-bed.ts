@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { ledgerStats, verifyLedger, type LedgerStats } from '@tallystick/ledger'
+import { readLedgerStats, verifyLedger, type LedgerStats } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { recordRun } from './record-run.ts'
 
@@ -43,5 +43,5 @@ export async function differing(ledger: Ledger): Promise<readonly string[]> {
 
 /** The stats as the projections have them. */
 export async function statsOf(ledger: Ledger): Promise<LedgerStats> {
-  return await ledgerStats(ledger, everything, { refresh: false })
+  return await readLedgerStats(ledger, everything, { refresh: false })
 }

@@ -2,11 +2,11 @@ import { type Asked, watchedDatabase } from './lent-store.ts'
 import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import {
   applyRetention,
-  ledgerStats,
-  projectionLag,
+  readLedgerStats,
+  countProjectionLag,
   rebuildProjections,
   redact,
-  runSummaries,
+  readRunSummaries,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { bringUpToDate, ProjectionTables } from '../../src/projection/projections.ts'
@@ -62,14 +62,14 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     const [runId] = await recordSome(ledger, 3)
     await refreshed(ledger)
     const { reads, lists } = await readsDuring(ledger, async () => {
-      const { counts, spending } = await ledgerStats(ledger, everything)
+      const { counts, spending } = await readLedgerStats(ledger, everything)
       expect(counts).toMatchObject({ done: 3, suspended: 0 })
       expect(spending).toMatchObject([{ agent: 'assistant', calls: 6, usage: { inputTokens: 720 } }])
       for (const filter of [{ statuses: ['done'] as const }, { agent: 'assistant' }, { since: 1 }])
-        expect(await Array.fromAsync(runSummaries(ledger, filter))).toHaveLength(3)
+        expect(await Array.fromAsync(readRunSummaries(ledger, filter))).toHaveLength(3)
     })
     expect({ reads, lists }).toEqual({ reads: [], lists: 0 })
-    expect(await Array.fromAsync(runSummaries(ledger, { before: runId!, limit: 5 }))).toEqual([])
+    expect(await Array.fromAsync(readRunSummaries(ledger, { before: runId!, limit: 5 }))).toEqual([])
   },
 
   async 'keep the later row of a run, whichever process writes last'(bed) {
@@ -108,12 +108,12 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await recordSome(ledger, 5)
     await refreshed(ledger)
     const added = await recordRun(ledger, 6)
-    const behind = await projectionLag(ledger)
+    const behind = await countProjectionLag(ledger)
     expect(behind).toBe((await ledger.head(added))?.seq)
-    const first = await readsDuring(ledger, () => ledgerStats(ledger, everything))
+    const first = await readsDuring(ledger, () => readLedgerStats(ledger, everything))
     expect(first.reads).toEqual([[added, 1]])
     await refreshed(ledger)
-    expect((await readsDuring(ledger, () => ledgerStats(ledger, everything))).reads).toEqual([])
+    expect((await readsDuring(ledger, () => readLedgerStats(ledger, everything))).reads).toEqual([])
     await expectTold(ledger, await everyRun(ledger), false)
   },
 
@@ -172,7 +172,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
       await bed.tamper(`drop table ${table}`)
       const reader = bed.open({ readOnly: true })
       expect(await statsOf(reader)).toEqual(reported)
-      expect(await Array.fromAsync(runSummaries(reader, { statuses: ['done'] }))).toHaveLength(4)
+      expect(await Array.fromAsync(readRunSummaries(reader, { statuses: ['done'] }))).toHaveLength(4)
       expect(await differing(reader)).toEqual([])
     }
     await expectTold(bed.open(), runs, true)
@@ -198,7 +198,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await expectTold(ledger, await everyRun(ledger), false)
     await expectTold(ledger, await everyRun(ledger), true)
     expect(await bed.rows('select run_id from run_summary')).toEqual([{ run_id: kept }])
-    expect((await ledgerStats(ledger, everything)).sessions).toMatchObject([
+    expect((await readLedgerStats(ledger, everything)).sessions).toMatchObject([
       { sessionId: 'ann', runs: 1, startedAt: now },
     ])
     expect(await differing(ledger)).toEqual([])
@@ -230,7 +230,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     const refreshers = [await bed.refresher(), await bed.refresher()]
     for (let seed = 2; seed <= 12; seed++) {
       await recordRun(ledger, seed)
-      if (seed % 4 === 0) await ledgerStats(ledger, everything)
+      if (seed % 4 === 0) await readLedgerStats(ledger, everything)
     }
     const [one, two] = [await refreshers[0]!.end(), await refreshers[1]!.end()]
     expect(Math.min(one, two)).toBeGreaterThan(0)

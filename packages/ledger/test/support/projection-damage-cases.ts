@@ -1,4 +1,4 @@
-import { foldTo, ledgerStats, rebuildProjections, runSummaries } from '@tallystick/ledger'
+import { foldTo, readLedgerStats, rebuildProjections, readRunSummaries } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { refreshed } from './compare-projections.ts'
 import { longRun } from './long-run.ts'
@@ -11,7 +11,7 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
     const [, damaged] = await recordSome(ledger, 3)
     await bed.tamper(`update event set salt = hash where run_id = '${damaged}' and seq = 5`)
     for (const refresh of [false, true]) {
-      const { counts, unreadable, spending } = await ledgerStats(ledger, everything, { refresh })
+      const { counts, unreadable, spending } = await readLedgerStats(ledger, everything, { refresh })
       expect(counts).toMatchObject({ done: 2, unreadable: 1 })
       expect(unreadable).toEqual([
         {
@@ -23,7 +23,9 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
         },
       ])
       expect(spending).toMatchObject([{ calls: 4 }])
-      const listed = await Array.fromAsync(runSummaries(ledger, { statuses: ['unreadable'] }, { refresh }))
+      const listed = await Array.fromAsync(
+        readRunSummaries(ledger, { statuses: ['unreadable'] }, { refresh }),
+      )
       expect(listed).toEqual(unreadable)
     }
   },

@@ -1,5 +1,5 @@
 import { LedgerConflictError, LedgerUnavailableError, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { FactOf } from '@tallystick/core/vocabulary'
 import { exportEvents, foldTo, redact, verifyRun } from '@tallystick/ledger'
 import { sqliteKeyring } from '@tallystick/ledger/sqlite'
@@ -88,9 +88,12 @@ export const sealingCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     const keyOf = async (subject: string) => (await asked.promise, await kept.keyOf(subject))
     const ledger = open({ keys: { keyOf, key: (id) => kept.key(id), destroy: (id) => kept.destroy(id) } })
     const runId = sampleRunId(1)
-    const [start, ...said] = stamped(runId, [
-      { ...everyFact(runId).run_started, subject: 'customer 7' },
-      ...['a', 'b'].map((text) => ({ ...everyFact(runId).assistant_text_delta, text: `${secret} ${text}` })),
+    const [start, ...said] = stampFacts(runId, [
+      { ...sampleFacts(runId).run_started, subject: 'customer 7' },
+      ...['a', 'b'].map((text) => ({
+        ...sampleFacts(runId).assistant_text_delta,
+        text: `${secret} ${text}`,
+      })),
     ]) as [RuntimeEvent, ...RuntimeEvent[]]
     const appends = [start, ...said].map((event) =>
       ledger.append(runId, { expectedSeq: event.seq - 1, epoch: 1 }, [event], { durability: 'lazy' }),
@@ -111,13 +114,13 @@ export const sealingCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     const keys = sqliteKeyring(temporaryFile('keys.db'))
     const [ledger, other] = [open({ keys }), open({ keys })]
     const runId = sampleRunId(1)
-    const { subject: _subject, ...plain } = everyFact(runId).run_started
+    const { subject: _subject, ...plain } = sampleFacts(runId).run_started
     const begin = (by: Ledger, start: FactOf<'run_started'>) =>
-      by.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [start]), { durability: 'barrier' })
+      by.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, [start]), { durability: 'barrier' })
     await begin(other, { ...plain, subject: 'customer 7' })
     await expect(begin(ledger, plain)).rejects.toThrow(LedgerConflictError)
-    const said = { ...everyFact(runId).assistant_text_delta, text: secret }
-    const next = stamped(runId, [said], { afterSeq: 1 })
+    const said = { ...sampleFacts(runId).assistant_text_delta, text: secret }
+    const next = stampFacts(runId, [said], { afterSeq: 1 })
     await ledger.append(runId, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     await Promise.all([ledger.close(), other.close()])
     expect(await holds('secret')).toBe(false)

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { CompiledQuery } from 'kysely'
 import { onTestFinished } from 'vitest'
@@ -73,9 +73,9 @@ export function writesIn({ made }: ReturnType<typeof watched>): readonly number[
 export async function begin(ledger: Ledger, from: number, to: number): Promise<void> {
   for (let ordinal = from; ordinal <= to; ordinal++) {
     const runId = sampleRunId(ordinal)
-    const { run_started: started, input_received: input } = everyFact(runId)
+    const { run_started: started, input_received: input } = sampleFacts(runId)
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = started
-    const events = stamped(runId, [start, input])
+    const events = stampFacts(runId, [start, input])
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   }
 }

@@ -1,12 +1,12 @@
 import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import {
-  commonFailures,
+  createCommonFailures,
   type FailureFacts,
   final,
-  named,
+  formatName,
   readNetworkFailure,
-  quoted,
+  quoteFailure,
   retryable,
   readRetryAfterMs,
   type Verdict,
@@ -14,7 +14,7 @@ import {
   judgeWords,
   type WireFailures,
 } from '../shared/failure.ts'
-import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
+import { getNumber, getObject, parseJson, getText } from '../shared/json.ts'
 
 /** Verdicts by the vendors' types of errors, in an answer or in the stream. */
 const byType: readonly (readonly [RegExp, Verdict])[] = [
@@ -67,7 +67,7 @@ const refusals = {
 }
 
 export const failures: WireFailures = {
-  ...commonFailures({
+  ...createCommonFailures({
     who: 'the provider',
     // The connection is the provider's own, so that only the call can be given up.
     closed: 'the call was given up',
@@ -88,7 +88,7 @@ const { failed, thrownFailure } = failures
 export function toProviderError(error: unknown, { now }: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return error
   const name = error instanceof Error ? error.name : ''
-  if (name === 'AI_APICallError') return answeredFailure(error as ApiCallError, now)
+  if (name === 'AI_APICallError') return toAnsweredFailure(error as ApiCallError, now)
   const known = getOwn(byName, name)
   if (known !== undefined) return failed(known[0], known[1])
   if (readNetworkFailure(error) !== undefined) return thrownFailure(error)
@@ -96,7 +96,7 @@ export function toProviderError(error: unknown, { now }: FailureFacts): Provider
   const answer = readAnswer(error)
   const { words, type } = answer
   if (words !== '' && (typeof error === 'string' || isJsonObject(error)) && !(error instanceof Error)) {
-    return failed(judge(answer), `The reply was broken off${named(type)}${quoted(words)}`)
+    return failed(judge(answer), `The reply was broken off${formatName(type)}${quoteFailure(words)}`)
   }
   return thrownFailure(error)
 }
@@ -109,20 +109,20 @@ interface ApiCallError extends Error {
   readonly isRetryable: boolean
 }
 
-function answeredFailure(error: ApiCallError, now: number): ProviderError {
+function toAnsweredFailure(error: ApiCallError, now: number): ProviderError {
   const { statusCode: status, cause, isRetryable } = error
   const network = readNetworkFailure(cause)
   if (status === undefined) {
-    const what = `The provider could not be reached${named(network?.code)}`
+    const what = `The provider could not be reached${formatName(network?.code)}`
     return failed(retryable(network?.class ?? 'network'), what)
   }
   if (status < 400) {
     // The answer began well. Its connection broke, or it is something else.
-    if (network) return failed(retryable(network.class), `The connection broke${named(network.code)}`)
+    if (network) return failed(retryable(network.class), `The connection broke${formatName(network.code)}`)
     return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is not a reply')
   }
   const { words, type } = readAnswer(parseJson(error.responseBody ?? ''))
-  const what = `The provider answered ${status}${named(type)}${quoted(words)}`
+  const what = `The provider answered ${status}${formatName(type)}${quoteFailure(words)}`
   const headers = new Headers(error.responseHeaders)
   const requestId = headers.get('request-id') ?? headers.get('x-request-id') ?? undefined
   return failed(judge({ words, type, status }), what, {
@@ -141,11 +141,11 @@ interface Answer {
 /** A vendor's error: a text, an object with a message, or an object with such an `error`. */
 function readAnswer(error: unknown): Answer {
   if (typeof error === 'string') return { words: error, type: undefined, status: undefined }
-  const inner = objectAt(error, 'error') ?? error
-  const types = [textAt(inner, 'code'), textAt(inner, 'type')].filter((type) => type !== undefined)
-  const code = numberAt(inner, 'code')
+  const inner = getObject(error, 'error') ?? error
+  const types = [getText(inner, 'code'), getText(inner, 'type')].filter((type) => type !== undefined)
+  const code = getNumber(inner, 'code')
   return {
-    words: textAt(inner, 'message') ?? textAt(error, 'error') ?? '',
+    words: getText(inner, 'message') ?? getText(error, 'error') ?? '',
     type: types.find((type) => byType.some(([pattern]) => pattern.test(type))) ?? types[0],
     status: code !== undefined && code >= 400 && code < 600 ? code : undefined,
   }
@@ -158,6 +158,6 @@ function judge({ words, type = '', status }: Answer): Verdict {
 }
 
 /** The provider says that the model stopped because of an error, but not which. */
-export function erroneousReply(raw: string | undefined): ProviderError {
-  return failed(retryable('server'), `The model stopped with an error${named(raw)}`)
+export function createErroneousReplyError(raw: string | undefined): ProviderError {
+  return failed(retryable('server'), `The model stopped with an error${formatName(raw)}`)
 }

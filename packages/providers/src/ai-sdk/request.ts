@@ -11,15 +11,15 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { parseJson, textAt, wellFormed } from '../shared/json.ts'
+import { parseJson, getText, mendText } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import {
-  bareType,
+  toBareType,
   bindCalls,
   type Binding,
   imageTypes,
-  keptFileId,
-  leftOutText,
+  findKeptFileId,
+  describeLeftOut,
   readTextFile,
   type ToolNameRules,
   type ToolNames,
@@ -50,7 +50,7 @@ export interface Reader {
 type UserContent = Extract<WireMessage, { readonly role: 'user' }>['content'][number]
 type AssistantContent = Extract<WireMessage, { readonly role: 'assistant' }>['content'][number]
 
-function userMessage(text: string): WireMessage {
+function toUserMessage(text: string): WireMessage {
   return { role: 'user', content: [{ type: 'text', text }] }
 }
 
@@ -58,8 +58,8 @@ function userMessage(text: string): WireMessage {
 function renderMessage(message: Message, binding: Binding, reader: Reader): WireMessage[] {
   switch (message.role) {
     case 'user': {
-      const content = message.parts.flatMap((part) => userContent(part, reader))
-      return [content.length > 0 ? { role: 'user', content } : userMessage('(The message is empty.)')]
+      const content = message.parts.flatMap((part) => toUserContent(part, reader))
+      return [content.length > 0 ? { role: 'user', content } : toUserMessage('(The message is empty.)')]
     }
     case 'tool': {
       const content = message.results.map((result) => renderResult(result, binding, reader))
@@ -77,10 +77,10 @@ function renderMessage(message: Message, binding: Binding, reader: Reader): Wire
   }
 }
 
-function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[] {
+function toUserContent(part: UserPart | ResultPart, reader: Reader): UserContent[] {
   if (part.type === 'text')
     return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text.toWellFormed() }]
-  const file = carriedFile(part, reader)
+  const file = toSentFile(part, reader)
   if (file === undefined) return [{ type: 'text', text: describeFile(part) }]
   const name = part.type === 'file' && part.name ? { filename: part.name.toWellFormed() } : {}
   const detail = part.type === 'image' && part.detail !== undefined
@@ -91,13 +91,13 @@ function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[]
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /** Renders a part as a file of the AI SDK; `undefined` if the provider could not send it. */
-function carriedFile(
+function toSentFile(
   part: ImagePart | FilePart,
   { version, provider, audio, fetches }: Reader,
 ): { readonly mediaType: string; readonly data: unknown } | undefined {
-  const mediaType = bareType(part.mediaType)
+  const mediaType = toBareType(part.mediaType)
   if (part.providerFile !== undefined) {
-    const fileId = keptFileId(part, provider)
+    const fileId = findKeptFileId(part, provider)
     // Version 3 has no way to name it.
     if (fileId === undefined || version === 'v3') return undefined
     return { mediaType, data: { type: 'reference', reference: { [provider]: fileId } } }
@@ -117,7 +117,7 @@ function carriedFile(
 /** Renders the content of a text file; for anything else that the wire cannot carry, a sentence that names it. */
 function describeFile(part: ImagePart | FilePart): string {
   const text = part.type === 'file' && base64.test(part.data ?? '') ? readTextFile(part) : ''
-  if (part.type !== 'file' || text.trim() === '') return leftOutText(part)
+  if (part.type !== 'file' || text.trim() === '') return describeLeftOut(part)
   return part.name ? `${part.name}:\n${text}` : text
 }
 
@@ -127,7 +127,7 @@ function renderResult(
   reader: Reader,
 ): Extract<WireMessage, { readonly role: 'tool' }>['content'][number] {
   const { toolCallId, name, outcome, content } = result
-  const parts = content.flatMap((part) => userContent(part, reader))
+  const parts = content.flatMap((part) => toUserContent(part, reader))
   const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
   const whole = {
     type: 'tool-result',
@@ -139,11 +139,11 @@ function renderResult(
     return { ...whole, output: { type: 'error-text', value } }
   }
   if (parts.every((part) => part.type === 'text')) return { ...whole, output: { type: 'text', value: text } }
-  const value = parts.map((part) => (part.type === 'text' ? part : resultFile(part, reader)))
+  const value = parts.map((part) => (part.type === 'text' ? part : toResultFile(part, reader)))
   return { ...whole, output: { type: 'content', value: value as never } }
 }
 
-function resultFile(part: Extract<UserContent, { readonly type: 'file' }>, { version }: Reader): object {
+function toResultFile(part: Extract<UserContent, { readonly type: 'file' }>, { version }: Reader): object {
   if (version === 'v4') return part
   const what = part.mediaType.startsWith('image/') ? 'image' : 'file'
   const data: unknown = part.data
@@ -174,7 +174,7 @@ function renderPart(
           type: 'tool-call',
           toolCallId: toWireId(part.toolCallId),
           toolName: names.toWire(part.name),
-          input: wellFormed(part.input),
+          input: mendText(part.input),
           ...options,
         },
       ]
@@ -189,14 +189,14 @@ type Options = { readonly providerOptions: Record<string, Record<string, never>>
 /** Renders a part that was kept complete; none for parts that the AI SDK has no place for. */
 function renderKept(opaque: Opaque, provider: string, options: Options): AssistantContent[] {
   const part = readOpaque(opaque, provider)?.part
-  const [toolCallId, toolName] = [textAt(part, 'toolCallId'), textAt(part, 'toolName')]
-  const type = textAt(part, 'type') ?? ''
+  const [toolCallId, toolName] = [getText(part, 'toolCallId'), getText(part, 'toolName')]
+  const type = getText(part, 'type') ?? ''
   const isOfCall = type === 'tool-call' || type === 'tool-result'
   if (isOfCall && (toolCallId === undefined || toolName === undefined)) return []
   const call = { toolCallId: toolCallId ?? '', toolName: toolName ?? '' }
   switch (type) {
     case 'tool-call': {
-      const input = parseJson(textAt(part, 'input') ?? '{}') ?? {}
+      const input = parseJson(getText(part, 'input') ?? '{}') ?? {}
       return [{ type, ...call, input, providerExecuted: true, ...options }]
     }
     case 'tool-result': {
@@ -278,7 +278,7 @@ export function renderCall(
   })
   const { calls, names } = binding
   const limits = [request.maxOutputTokens, given.maxOutputTokens].filter((limit) => limit !== undefined)
-  const options = mergedOptions(request, given)
+  const options = mergeOptions(request, given)
   const { outputSchema } = request
   const instructions =
     outputSchema && given.answerInWords
@@ -296,7 +296,7 @@ export function renderCall(
         ? []
         : [{ role: 'system', content: instructions.toWellFormed() } as const]),
       // It begins with the user.
-      ...(history[0]?.role === 'user' ? [] : [userMessage('(The conversation begins here.)')]),
+      ...(history[0]?.role === 'user' ? [] : [toUserMessage('(The conversation begins here.)')]),
       ...history,
     ],
     ...(limits.length > 0 && { maxOutputTokens: Math.min(...limits) }),
@@ -310,7 +310,7 @@ export function renderCall(
 }
 
 /** The AI SDK has no common word for one call at a time, so the words of the providers that have one are used. */
-function mergedOptions(
+function mergeOptions(
   { parallelToolCalls, tools, modelSettings }: ModelRequest,
   given: CallSettings,
 ): JsonObject {

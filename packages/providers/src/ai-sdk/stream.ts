@@ -10,31 +10,31 @@ import type {
   Source,
   StopReason,
 } from '@tallystick/core/vocabulary'
-import { usageSignal as anthropicUsage } from '../anthropic/reply.ts'
-import { failureText } from '../shared/failure.ts'
-import { toItems, numberAt, objectAt, textAt } from '../shared/json.ts'
+import { toUsageSignal as anthropicUsage } from '../anthropic/reply.ts'
+import { formatFailureText } from '../shared/failure.ts'
+import { toItems, getNumber, getObject, getText } from '../shared/json.ts'
 import { mergeUsageCounts, omitUnknown, readCallInput, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
-import { erroneousReply, failures, isMissingEnd, toProviderError } from './failure.ts'
+import { createErroneousReplyError, failures, isMissingEnd, toProviderError } from './failure.ts'
 import { type AiSdkWarning, api, toJson, toJsonObject, type OpaqueData, type WirePart } from './options.ts'
 
 /** Reads citations. Version 3 lists only what was found. */
-function citationsIn(citations: Json | undefined): readonly Citation[] {
+function readCitations(citations: Json | undefined): readonly Citation[] {
   return toItems(citations).flatMap((one) => {
-    const source = objectAt(one, 'source')
+    const source = getObject(one, 'source')
     if (source === undefined) return []
-    const [from, to] = [numberAt(one, 'startIndex'), numberAt(one, 'endIndex')]
+    const [from, to] = [getNumber(one, 'startIndex'), getNumber(one, 'endIndex')]
     const place = from === undefined || to === undefined || to <= from ? undefined : { from, to }
-    const quote = textAt(one, 'citedText')
-    return sourcesIn(source).map((found) => ({
+    const quote = getText(one, 'citedText')
+    return readSources(source).map((found) => ({
       ...found,
       ...omitUnknown<Pick<Citation, 'quote' | 'place'>>({ quote, place }),
     }))
   })
 }
 
-function sourcesIn(part: JsonObject | undefined): readonly Source[] {
-  const [url, title] = [textAt(part, 'url'), textAt(part, 'title') ?? textAt(part, 'filename')]
+function readSources(part: JsonObject | undefined): readonly Source[] {
+  const [url, title] = [getText(part, 'url'), getText(part, 'title') ?? getText(part, 'filename')]
   return url === undefined && title === undefined
     ? []
     : [omitUnknown<Source>({ url, title, fileId: undefined })]
@@ -76,7 +76,7 @@ function toPart(provider: string, block: Block): ReplyPart | undefined {
   const carried = toOpaque(provider, block)
   switch (kind) {
     case 'text': {
-      const citations = citationsIn(block.citations)
+      const citations = readCitations(block.citations)
       return { type: kind, text, part, ...(citations.length > 0 && { citations }), ...carried }
     }
     case 'reasoning':
@@ -85,8 +85,8 @@ function toPart(provider: string, block: Block): ReplyPart | undefined {
       return call && { ...call, part }
     case 'provider': {
       const { opaque } = carried
-      const type = textAt(whole, 'type') ?? 'unknown'
-      const sources = type === 'source' ? sourcesIn(whole) : []
+      const type = getText(whole, 'type') ?? 'unknown'
+      const sources = type === 'source' ? readSources(whole) : []
       return opaque && { type: kind, kind: type, opaque, part, ...(sources.length > 0 && { sources }) }
     }
   }
@@ -123,7 +123,7 @@ export function cutsReply(reason: StopReason): boolean {
  * Returns why the reply ended. Throws a `ProviderError` if nothing proves that it did: if the provider says itself that the end
  * is missing, or if the last call, without readable input, leaves it `unproven`.
  */
-export function provenReason(
+export function requireReason(
   unified: string,
   raw: string | undefined,
   {
@@ -132,7 +132,7 @@ export function provenReason(
     unproven,
   }: { readonly endOfStreamIsEnd: boolean; readonly endMissing: boolean; readonly unproven: boolean },
 ): string {
-  if (unified === 'error' && !endMissing) throw erroneousReply(raw)
+  if (unified === 'error' && !endMissing) throw createErroneousReplyError(raw)
   // For a stream that was cut, version 3 gives neither a reason nor a raw one.
   const proven = unified !== 'interrupted' && (unified !== 'other' || raw !== undefined)
   if (proven && !endMissing) return unified
@@ -145,7 +145,7 @@ export function provenReason(
  * The tokens of the call: none if the provider counted none. `raw` is the provider's own object, with what it did not
  * support of the request as `warnings` beside it, if it said so.
  */
-function usageSignals(
+function toUsageSignals(
   { inputTokens, outputTokens, raw }: Extract<WirePart, { readonly type: 'finish' }>['usage'],
   warnings: Json,
 ): readonly ModelSignal[] {
@@ -174,7 +174,7 @@ function usageSignals(
 
 /** True for a warning of a provider that does not pass the schema of an answer on. */
 export function isOfAnswerSchema(warning: object): boolean {
-  return textAt(warning, 'feature')?.startsWith('responseFormat') === true
+  return getText(warning, 'feature')?.startsWith('responseFormat') === true
 }
 
 /** The parts of the request that reading a reply needs. */
@@ -234,7 +234,7 @@ export class AiSdkReader implements ReplyReader<WirePart> {
         const texts = Object.entries(warning).flatMap(([key, value]) =>
           key === 'type' ? [] : [value as unknown],
         )
-        const message = failureText(texts.filter((text) => typeof text === 'string').join(': '))
+        const message = formatFailureText(texts.filter((text) => typeof text === 'string').join(': '))
         this.#context.warn({ what: warning.type, message })
       }
     } else if (part.type === 'response-metadata') {
@@ -354,8 +354,8 @@ export class AiSdkReader implements ReplyReader<WirePart> {
   }: Extract<WirePart, { readonly type: 'finish' }>): Generator<ModelSignal, void> {
     const { raw } = finishReason
     const { provider, endOfStreamIsEnd } = this.#context
-    yield* usageSignals(usage, this.#warnings)
-    const unified = provenReason(finishReason.unified, raw, {
+    yield* toUsageSignals(usage, this.#warnings)
+    const unified = requireReason(finishReason.unified, raw, {
       endOfStreamIsEnd,
       endMissing: this.#endMissing,
       unproven: this.#unproven,

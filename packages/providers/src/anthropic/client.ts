@@ -47,7 +47,7 @@ export interface AnthropicClientOptions {
 }
 
 /** Makes an official client that says nothing on the console, where its messages would show payloads. */
-export function officialClient(
+export function createOfficialClient(
   { default: Anthropic }: typeof anthropicSdk,
   { apiKey, baseURL, fetch = (input, init) => globalThis.fetch(input, init) }: AnthropicClientOptions,
   secrets: OwnSecrets,

@@ -1,23 +1,23 @@
 import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import {
-  apiFailure,
+  toApiFailure,
   type ApiError,
   judgeWords,
   toClientFailure,
-  commonFailures,
+  createCommonFailures,
   type FailureFacts,
   final,
   isApiError,
-  named,
-  quoted,
+  formatName,
+  quoteFailure,
   retryable,
   type Verdict,
   judgeStatus,
   type WireFailures,
   withRequestId,
 } from '../shared/failure.ts'
-import { objectAt, textAt } from '../shared/json.ts'
+import { getObject, getText } from '../shared/json.ts'
 
 /** Verdicts by the vendor's type of error, before the stream and in it. */
 const byType: { readonly [type: string]: Verdict } = {
@@ -48,7 +48,7 @@ const refusals = {
 }
 
 export const failures: WireFailures = {
-  ...commonFailures({
+  ...createCommonFailures({
     who: 'Anthropic',
     advice: {
       authentication: 'Set a valid key (the option apiKey, or ANTHROPIC_API_KEY).',
@@ -58,7 +58,7 @@ export const failures: WireFailures = {
     },
   }),
   toProviderError,
-  failureInStream,
+  failureInStream: toStreamFailure,
 }
 const { failed } = failures
 
@@ -73,12 +73,12 @@ export function toProviderError(error: unknown, facts: FailureFacts): ProviderEr
 const keyWords = /authentication method|credential|apiKey|profile/i
 
 /** A failure from an `error` event, in an answer that began with status 200. */
-export function failureInStream(error: unknown): ProviderError {
+export function toStreamFailure(error: unknown): ProviderError {
   const words =
-    typeof error === 'string' ? error : (textAt(error, 'message') ?? textAt(error, 'detail') ?? '')
-  const type = textAt(error, 'type')
+    typeof error === 'string' ? error : (getText(error, 'message') ?? getText(error, 'detail') ?? '')
+  const type = getText(error, 'type')
   const verdict = judge({ type, words, status: undefined, code: undefined })
-  return failed(verdict, `Anthropic broke the reply off${named(type)}${quoted(words)}`)
+  return failed(verdict, `Anthropic broke the reply off${formatName(type)}${quoteFailure(words)}`)
 }
 
 interface AnthropicError extends ApiError {
@@ -90,12 +90,12 @@ function readApiError(error: AnthropicError, { now, ...facts }: FailureFacts): P
   const { status } = error
   // The words are the vendor's, or a gateway's in its own shape.
   const body = isJsonObject(error.error) ? error.error : {}
-  const inner = objectAt(body, 'error') ?? body
-  const type = error.type ?? textAt(inner, 'type')
-  const words = textAt(inner, 'message') ?? textAt(body, 'error') ?? ''
-  const code = textAt(objectAt(inner, 'details'), 'error_code')
+  const inner = getObject(body, 'error') ?? body
+  const type = error.type ?? getText(inner, 'type')
+  const words = getText(inner, 'message') ?? getText(body, 'error') ?? ''
+  const code = getText(getObject(inner, 'details'), 'error_code')
   const told = { verdict: judge({ type, words, status, code }), label: type, words }
-  return apiFailure(failures, error, {
+  return toApiFailure(failures, error, {
     who: 'Anthropic',
     ...((status !== undefined || type !== undefined) && { told }),
     timedOut: /timeout/i.test(error.name),

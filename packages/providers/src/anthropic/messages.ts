@@ -9,47 +9,47 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { objectAt, textAt, wellFormed } from '../shared/json.ts'
-import { unreadInput } from '../shared/reply.ts'
+import { getObject, getText, mendText } from '../shared/json.ts'
+import { wrapUnreadInput } from '../shared/reply.ts'
 import {
-  bareType,
+  toBareType,
   type Binding,
   imageTypes,
-  keptFileId,
-  leftOutText,
+  findKeptFileId,
+  describeLeftOut,
   readTextFile,
 } from '../shared/request.ts'
 import { api, provider, readOpaque, type WireBlock, type WireTurn } from './client.ts'
 
 /** Renders what a user wrote, or a tool returned. Leaves out blank text, which the vendor refuses. */
-export function contentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
+export function toContentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
   return parts.flatMap((part) => {
     switch (part.type) {
       case 'text':
-        return textBlock(part.text)
+        return toTextBlock(part.text)
       case 'image':
-        return imageBlock(part)
+        return toImageBlock(part)
       case 'file':
-        return fileBlock(part, citations)
+        return toFileBlock(part, citations)
     }
   })
 }
 
 /** Renders a text; a blank one gives no block. */
-export function textBlock(text: string): WireBlock[] {
+export function toTextBlock(text: string): WireBlock[] {
   return text.trim() === '' ? [] : [{ type: 'text', text: text.toWellFormed() }]
 }
 
-function imageBlock(part: ImagePart): WireBlock[] {
-  const fileId = keptFileId(part, provider)
+function toImageBlock(part: ImagePart): WireBlock[] {
+  const fileId = findKeptFileId(part, provider)
   if (fileId !== undefined) return [{ type: 'image', source: { type: 'file', file_id: fileId } }]
   if (part.url !== undefined) return [{ type: 'image', source: { type: 'url', url: part.url } }]
-  const mediaType = bareType(part.mediaType)
-  if (!part.data || !imageTypes.has(mediaType)) return textBlock(leftOutText(part))
+  const mediaType = toBareType(part.mediaType)
+  if (!part.data || !imageTypes.has(mediaType)) return toTextBlock(describeLeftOut(part))
   return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: part.data } }]
 }
 
-function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
+function toFileBlock(part: FilePart, citations: boolean): WireBlock[] {
   const document = (source: WireBlock): WireBlock[] => [
     {
       type: 'document',
@@ -58,29 +58,29 @@ function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
       ...(citations && { citations: { enabled: true } }),
     },
   ]
-  const fileId = keptFileId(part, provider)
+  const fileId = findKeptFileId(part, provider)
   if (fileId !== undefined) return document({ type: 'file', file_id: fileId })
-  if (bareType(part.mediaType) === 'application/pdf') {
+  if (toBareType(part.mediaType) === 'application/pdf') {
     if (part.url !== undefined) return document({ type: 'url', url: part.url })
     if (part.data) return document({ type: 'base64', media_type: 'application/pdf', data: part.data })
   }
   const data = readTextFile(part)
   if (data.trim() !== '') return document({ type: 'text', media_type: 'text/plain', data })
-  return textBlock(leftOutText(part))
+  return toTextBlock(describeLeftOut(part))
 }
 
 /** Renders a result. The vendor takes nothing but text in an error. */
-export function resultBlock(
+export function toResultBlock(
   { toolCallId, outcome, content: parts }: ToolResult,
   citations: boolean,
   toWireId: Binding['toWireId'],
 ): WireBlock {
   const isError = outcome !== 'success'
   const shown = isError
-    ? parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOutText(part)))
-    : contentBlocks(parts, citations)
+    ? parts.flatMap((part) => toTextBlock(part.type === 'text' ? part.text : describeLeftOut(part)))
+    : toContentBlocks(parts, citations)
   const content =
-    isError && shown.length === 0 ? textBlock(`The call ended as ${outcome}, without output.`) : shown
+    isError && shown.length === 0 ? toTextBlock(`The call ended as ${outcome}, without output.`) : shown
   return {
     type: 'tool_result',
     tool_use_id: toWireId(toolCallId),
@@ -95,7 +95,7 @@ export function readServerHalf(
 ): { readonly kind: 'use' | 'result'; readonly id: string } | undefined {
   const isUse = block.type.endsWith('_tool_use')
   if (!isUse && !block.type.endsWith('_tool_result')) return undefined
-  const id = textAt(block, isUse ? 'id' : 'tool_use_id')
+  const id = getText(block, isUse ? 'id' : 'tool_use_id')
   return id === undefined ? undefined : { kind: isUse ? 'use' : 'result', id }
 }
 
@@ -118,27 +118,27 @@ function renderMessage(message: Message, place: number, rendering: Rendering): r
   const { citations, binding, modelId, keepsThinking } = rendering
   switch (message.role) {
     case 'user': {
-      const blocks = contentBlocks(message.parts, citations)
+      const blocks = toContentBlocks(message.parts, citations)
       // Without it the assistant would have the last word, which is another request.
-      return blocks.length > 0 ? blocks : textBlock('(The message is empty.)')
+      return blocks.length > 0 ? blocks : toTextBlock('(The message is empty.)')
     }
     case 'tool':
-      return message.results.map((result) => resultBlock(result, citations, binding.toWireId))
+      return message.results.map((result) => toResultBlock(result, citations, binding.toWireId))
     case 'assistant': {
       const { model, parts } = message
       const takesThinking =
         model.provider === provider && model.api === api && model.modelId === modelId && keepsThinking(place)
-      return parts.flatMap((part) => partBlocks(part, takesThinking, binding))
+      return parts.flatMap((part) => toPartBlocks(part, takesThinking, binding))
     }
   }
 }
 
 /** Returns the id of the use of a vendor's tool that called a block. */
 export function readCaller(block: WireBlock): string | undefined {
-  return textAt(objectAt(block, 'caller'), 'tool_id')
+  return getText(getObject(block, 'caller'), 'tool_id')
 }
 
-function partBlocks(
+function toPartBlocks(
   part: AssistantPart,
   takesThinking: boolean,
   { toWireId, names }: Binding,
@@ -146,7 +146,7 @@ function partBlocks(
   const providerState = readOpaque(part.opaque)?.block
   switch (part.type) {
     case 'text':
-      return textBlock(part.text).map((block) => ({ ...providerState, ...block }))
+      return toTextBlock(part.text).map((block) => ({ ...providerState, ...block }))
     case 'reasoning':
       // Thinking goes back to the character, or the vendor refuses it. A signature holds for one model only.
       if (!takesThinking || !isBlock(providerState)) return []
@@ -158,7 +158,7 @@ function partBlocks(
           type: 'tool_use',
           id: toWireId(part.toolCallId),
           name: names.toWire(part.name),
-          input: wellFormed(part.malformed ? unreadInput(part.malformed.text) : part.input),
+          input: mendText(part.malformed ? wrapUnreadInput(part.malformed.text) : part.input),
         },
       ]
     case 'provider':
@@ -167,7 +167,7 @@ function partBlocks(
 }
 
 function isBlock(providerState: unknown): providerState is WireBlock {
-  return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
+  return isJsonObject(providerState) && getText(providerState, 'type') !== undefined
 }
 
 /** True for a block that answered a request for a summary. It takes the place of all messages before it. */
@@ -213,24 +213,24 @@ export function toTurns(messages: readonly Message[], rendering: Rendering): rea
       changed.push(...(changes.get(place) ?? []))
       if (!isSummary(run.at(-1)) || (place + 1 < messages.length && roleAt(place + 1) === 'user')) continue
       add(role, run.splice(0))
-      add('user', textBlock(continuing))
+      add('user', toTextBlock(continuing))
     }
     // A message may not end in thinking: one that was cut there loses it.
     while (isThinking(run.at(-1))) run.pop()
     // A change follows a message of the user and precedes a reply.
-    if (changed.length > 0 && turns.length === 0) add('user', textBlock(opening))
+    if (changed.length > 0 && turns.length === 0) add('user', toTextBlock(opening))
     if (run.length > 0) add('system', changed)
     add(role, run)
   }
   add('system', changes.get(messages.length) ?? [])
   if (turns[0]?.role !== 'user' && turns[0]?.content[0]?.type !== 'compaction') {
-    turns.unshift({ role: 'user', content: textBlock(opening) })
+    turns.unshift({ role: 'user', content: toTextBlock(opening) })
   }
   // If the reply is to continue, its text so far may not end in white space.
   const { role, content } = turns.at(-1)!
   const last = content.at(-1)
   if (role === 'assistant' && last?.type === 'text') {
-    content[content.length - 1] = { ...last, text: textAt(last, 'text')?.trimEnd() ?? '' }
+    content[content.length - 1] = { ...last, text: getText(last, 'text')?.trimEnd() ?? '' }
   }
   return turns
 }

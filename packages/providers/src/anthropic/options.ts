@@ -2,7 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { option, type OptionCheck } from '@tallystick/core/internal'
 import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
-import { countAt, textAt } from '../shared/json.ts'
+import { getCount, getText } from '../shared/json.ts'
 import {
   apiKey,
   commonChecks,
@@ -230,8 +230,8 @@ export function boundWebSearches({ providerTools = [], extraBody = {} }: Anthrop
 } {
   const tools: unknown = 'tools' in extraBody ? extraBody['tools'] : providerTools
   const bounds = (Array.isArray(tools) ? tools : [])
-    .filter((tool) => textAt(tool, 'type')?.startsWith('web_search') === true)
-    .map((tool) => countAt(tool, 'max_uses'))
+    .filter((tool) => getText(tool, 'type')?.startsWith('web_search') === true)
+    .map((tool) => getCount(tool, 'max_uses'))
   if (bounds.length === 0) return {}
   const known = bounds.filter((bound) => bound !== undefined)
   return {

@@ -12,7 +12,7 @@ import type {
   Source,
   StopReason,
 } from '@tallystick/core/vocabulary'
-import { countAt, toItems, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { getCount, toItems, getList, getNumber, getObject, omitFields, getText } from '../shared/json.ts'
 import { type CallInput, omitUnknown, readCallInput, readGivenInput } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { api, type OpaqueData, provider, type WireBlock } from './client.ts'
@@ -20,13 +20,13 @@ import { readServerHalf } from './messages.ts'
 
 /** Reads the citations of a text. The block's own fields go back as they came. */
 function readCitations(block: JsonObject): readonly Citation[] {
-  return listAt(block, 'citations').flatMap((one) => {
-    const [from, end] = [numberAt(one, 'start_page_number'), numberAt(one, 'end_page_number')]
+  return getList(block, 'citations').flatMap((one) => {
+    const [from, end] = [getNumber(one, 'start_page_number'), getNumber(one, 'end_page_number')]
     const citation = omitUnknown<Citation>({
-      url: textAt(one, 'url') ?? textAt(one, 'source'),
-      title: textAt(one, 'title') ?? textAt(one, 'document_title'),
-      fileId: textAt(one, 'file_id'),
-      quote: textAt(one, 'cited_text'),
+      url: getText(one, 'url') ?? getText(one, 'source'),
+      title: getText(one, 'title') ?? getText(one, 'document_title'),
+      fileId: getText(one, 'file_id'),
+      quote: getText(one, 'cited_text'),
       // The vendor's range excludes its last page.
       pages: from === undefined || end === undefined ? undefined : { from, to: Math.max(from, end - 1) },
       place: undefined,
@@ -44,8 +44,8 @@ function readSources({ type, content = null }: WireBlock): readonly Source[] {
         ? [content]
         : []
   return found.flatMap((one) => {
-    const url = textAt(one, 'url')
-    const title = textAt(objectAt(one, 'content'), 'title') ?? textAt(one, 'title')
+    const url = getText(one, 'url')
+    const title = getText(getObject(one, 'content'), 'title') ?? getText(one, 'title')
     return url === undefined ? [] : [omitUnknown<Source>({ url, title, fileId: undefined })]
   })
 }
@@ -61,19 +61,19 @@ function readExecuted(
   const half = readServerHalf(block)
   if (half === undefined) return undefined
   if (half.kind === 'use')
-    return { id: half.id, name: toolName(block), input: objectAt(block, 'input') ?? {} }
+    return { id: half.id, name: nameTool(block), input: getObject(block, 'input') ?? {} }
   const use = useOf(half.id)
-  const name = use === undefined ? block.type.replace(/_tool_result$/, '') : toolName(use)
+  const name = use === undefined ? block.type.replace(/_tool_result$/, '') : nameTool(use)
   // Errors of the vendor's tools are results like any other, and differ by their type only.
   const { is_error: isError, content } = block
-  const failed = isError === true || (textAt(content, 'type') ?? '').endsWith('_error')
+  const failed = isError === true || (getText(content, 'type') ?? '').endsWith('_error')
   return { id: half.id, name, outcome: failed ? 'failed' : 'success' }
 }
 
 /** Two MCP servers may have tools of the same name, so theirs includes the server. */
-function toolName(use: JsonObject): string {
-  const server = textAt(use, 'server_name')
-  const name = textAt(use, 'name') ?? ''
+function nameTool(use: JsonObject): string {
+  const server = getText(use, 'server_name')
+  const name = getText(use, 'name') ?? ''
   return server === undefined ? name : `${server}/${name}`
 }
 
@@ -102,7 +102,7 @@ const kinds: { readonly [type: string]: Block['kind'] } = {
 export function openBlock(part: number, start: WireBlock): Block {
   const kind = getOwn(kinds, start.type) ?? 'provider'
   const textField = start.type === 'text' ? 'text' : start.type === 'thinking' ? 'thinking' : undefined
-  const text = (textField && textAt(start, textField)) ?? ''
+  const text = (textField && getText(start, textField)) ?? ''
   return { part, kind, fields: { ...start }, text, inputText: '', closed: false }
 }
 
@@ -117,17 +117,17 @@ export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): 
       if (block.kind === 'reasoning') return addText(block, delta['thinking'])
       break
     case 'input_json_delta': {
-      const text = textAt(delta, 'partial_json') ?? ''
+      const text = getText(delta, 'partial_json') ?? ''
       block.inputText += text
       if (block.kind !== 'call' || text === '') return []
-      return [{ type: 'model_tool_input', part: block.part, name: callName(block, names), text }]
+      return [{ type: 'model_tool_input', part: block.part, name: readCallName(block, names), text }]
     }
     case 'citations_delta':
-      block.fields['citations'] = [...listAt(block.fields, 'citations'), delta['citation'] ?? null]
+      block.fields['citations'] = [...getList(block.fields, 'citations'), delta['citation'] ?? null]
       return []
     case 'signature_delta':
       // A genuine block has one signature. The same one twice is a repetition, another one is its next piece.
-      if (textAt(block.fields, 'signature') === textAt(delta, 'signature')) return []
+      if (getText(block.fields, 'signature') === getText(delta, 'signature')) return []
       foldFields(block.fields, delta)
       return []
   }
@@ -163,15 +163,15 @@ export function closeBlock(block: Block, names: ToolNames, container: JsonObject
   const carries = container !== undefined || Object.keys(rest).length > 0
   block.call = {
     type: 'tool_call',
-    providerCallId: textAt(block.fields, 'id') ?? '',
-    name: callName(block, names),
+    providerCallId: getText(block.fields, 'id') ?? '',
+    name: readCallName(block, names),
     ...readInput(block),
     ...(carries && { opaque: toOpaque({ block: rest, ...(container && { container }) }) }),
   }
 }
 
-function callName(block: Block, names: ToolNames): string {
-  return names.fromWire(textAt(block.fields, 'name') ?? '')
+function readCallName(block: Block, names: ToolNames): string {
+  return names.fromWire(getText(block.fields, 'name') ?? '')
 }
 
 /** Deltas win over the start of the block, whose input is a placeholder, or complete if no delta follows. */
@@ -200,7 +200,7 @@ export function toPart(block: Block, useOf: (id: string) => JsonObject | undefin
     }
     case 'reasoning': {
       // Without its signature, or its encrypted data, thinking proves nothing and would be refused.
-      const genuine = textAt(fields, fields['type'] === 'thinking' ? 'signature' : 'data')
+      const genuine = getText(fields, fields['type'] === 'thinking' ? 'signature' : 'data')
       const providerState = { block: omitFields(fields, ['thinking']) }
       return { type: 'reasoning', text, part, ...(genuine && { opaque: toOpaque(providerState) }) }
     }
@@ -275,7 +275,7 @@ export interface Steps {
  * Counts tokens: the wire's `input_tokens` excludes cache reads and writes, `inputTokens` includes them. The message's own
  * numbers exclude compaction, an advisor, or a model that declined; `iterations` lists all of them, and all are billed.
  */
-export function usageSignal(raw: JsonObject, steps?: Steps): Extract<ModelSignal, { type: 'model_usage' }> {
+export function toUsageSignal(raw: JsonObject, steps?: Steps): Extract<ModelSignal, { type: 'model_usage' }> {
   const iterations = toItems(raw['iterations']).filter(isJsonObject)
   const billed = countTokens(raw)
   const sum: Tokens = new Map()
@@ -284,30 +284,30 @@ export function usageSignal(raw: JsonObject, steps?: Steps): Extract<ModelSignal
   }
   // Neither count is lost if the other says less.
   for (const [field, count] of sum) billed.set(field, Math.max(billed.get(field) ?? 0, count))
-  const reasoningTokens = countAt(objectAt(raw, 'output_tokens_details'), 'thinking_tokens')
-  const webSearches = countAt(objectAt(raw, 'server_tool_use'), 'web_search_requests')
+  const reasoningTokens = getCount(getObject(raw, 'output_tokens_details'), 'thinking_tokens')
+  const webSearches = getCount(getObject(raw, 'server_tool_use'), 'web_search_requests')
   const usage: Usage = { ...Object.fromEntries(billed), ...omitUndefined({ reasoningTokens, webSearches }) }
   const contextTokens = estimateContext(iterations, usage, steps)
   return { type: 'model_usage', usage, ...omitUndefined({ contextTokens }), raw }
 }
 
 /** Counts the tokens of a prompt, cache reads and writes included. */
-export function promptTokens(raw: JsonObject): number | undefined {
+export function countPromptTokens(raw: JsonObject): number | undefined {
   return countTokens(raw).get('inputTokens')
 }
 
 type Tokens = Map<keyof Usage, number>
 
 function countTokens(raw: JsonObject): Tokens {
-  const uncached = countAt(raw, 'input_tokens')
-  const written = countAt(raw, 'cache_creation_input_tokens')
-  const read = countAt(raw, 'cache_read_input_tokens')
+  const uncached = getCount(raw, 'input_tokens')
+  const written = getCount(raw, 'cache_creation_input_tokens')
+  const read = getCount(raw, 'cache_read_input_tokens')
   const counts: readonly (readonly [keyof Usage, number | undefined])[] = [
     ['inputTokens', uncached === undefined ? undefined : uncached + (written ?? 0) + (read ?? 0)],
-    ['outputTokens', countAt(raw, 'output_tokens')],
+    ['outputTokens', getCount(raw, 'output_tokens')],
     ['cacheReadTokens', read],
     ['cacheWriteTokens', written],
-    ['cacheWriteLongTokens', countAt(objectAt(raw, 'cache_creation'), 'ephemeral_1h_input_tokens')],
+    ['cacheWriteLongTokens', getCount(getObject(raw, 'cache_creation'), 'ephemeral_1h_input_tokens')],
   ]
   return new Map(counts.flatMap(([field, count]) => (count === undefined ? [] : [[field, count] as const])))
 }
@@ -324,9 +324,9 @@ function estimateContext(
 ): number | undefined {
   // A reply that is only a summary leaves only that.
   const [first, ...others] = iterations
-  if (others.length === 0 && textAt(first, 'type') === 'compaction') return countAt(first, 'output_tokens')
+  if (others.length === 0 && getText(first, 'type') === 'compaction') return getCount(first, 'output_tokens')
   const last = iterations.findLast((iteration) =>
-    /^(fallback_)?message$/.test(textAt(iteration, 'type') ?? ''),
+    /^(fallback_)?message$/.test(getText(iteration, 'type') ?? ''),
   )
   if (last !== undefined) {
     const tokens = countTokens(last)

@@ -1,13 +1,13 @@
 import type { ModelRequest } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
-import { omitFields, textAt } from '../shared/json.ts'
+import { omitFields, getText } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import { bindCalls, type ToolNames, withAnswerSchema, withProviderOptions } from '../shared/request.ts'
 import { api, provider, readOpaque, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
-import { beginsWithSummary, isThinking, textBlock, thinkingLeftOut, toTurns } from './messages.ts'
+import { beginsWithSummary, isThinking, toTextBlock, thinkingLeftOut, toTurns } from './messages.ts'
 import type { AnthropicOptions, AnthropicWarning } from './options.ts'
-import { answerSchema, offerTools } from './tools.ts'
+import { fitAnswerSchema, offerTools } from './tools.ts'
 
 const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
@@ -20,7 +20,7 @@ const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
   mcp_tool_result: () => mcpClient,
   mcp_tool_listing: () => 'mcp-client-2026-09-15',
   // A signed one answers a request for it, any other came with the reply after it.
-  compaction: (block) => (textAt(block, 'signature') === undefined ? compaction : compactionOnDemand),
+  compaction: (block) => (getText(block, 'signature') === undefined ? compaction : compactionOnDemand),
 }
 
 /** Lists the values of the `anthropic-beta` header that a body needs, `wanted` first. */
@@ -32,7 +32,7 @@ export function listBetas(body: WireRequest, wanted: readonly string[]): readonl
   const management = body['context_management'] as { readonly edits?: readonly JsonObject[] } | undefined
   for (const edit of management?.edits ?? []) {
     betas.add('context-management-2025-06-27')
-    if (textAt(edit, 'type')?.startsWith('compact_')) betas.add(compaction)
+    if (getText(edit, 'type')?.startsWith('compact_')) betas.add(compaction)
   }
   for (const { role, content } of body.messages) {
     if (role === 'system') betas.add('inline-tools-2026-09-15')
@@ -129,7 +129,7 @@ export function renderRequest(
   readonly toKeep?: readonly JsonObject[] | undefined
 } {
   const { warn } = settings
-  const answer = answerSchema(request.outputSchema, warn)
+  const answer = fitAnswerSchema(request.outputSchema, warn)
   const citations = settings.citations === true && answer === undefined
   if (settings.citations && !citations) {
     const message = 'The answer has to fit a schema, with which the vendor takes no wish for citations.'
@@ -178,7 +178,7 @@ export function renderRequest(
   const shown = thinking?.type === 'disabled' ? withoutLastThinking(turns) : turns
   const { instructions, outputSchema } = request
   const isInWords = outputSchema !== undefined && answer === undefined
-  const system = textBlock(isInWords ? withAnswerSchema(instructions, outputSchema) : instructions)
+  const system = toTextBlock(isInWords ? withAnswerSchema(instructions, outputSchema) : instructions)
   const effort = readEffort(request.modelSettings, settings)
   const format = answer && { type: 'json_schema', schema: answer.schema }
   const body: WireRequest = {
@@ -248,8 +248,8 @@ function renderServer(
     .map((part) => readOpaque(part.opaque)?.container)
     .findLast((container) => container !== undefined)
   // The vendor refuses a sandbox that has expired.
-  const isGone = Date.parse(textAt(latest, 'expires_at') ?? '') <= now
-  const container = isGone ? undefined : textAt(latest, 'id')
+  const isGone = Date.parse(getText(latest, 'expires_at') ?? '') <= now
+  const container = isGone ? undefined : getText(latest, 'id')
   const servers = mcpServers.map(({ name, url, authorizationToken: authorization_token }) => ({
     ...{ type: 'url', name, url },
     ...omitUndefined({ authorization_token }),
@@ -300,7 +300,7 @@ function askInWords(
   { tool_choice: forced }: { readonly tool_choice?: JsonObject },
 ): { readonly choice: JsonObject; readonly words: string } | undefined {
   if (forced?.['type'] !== 'any' && forced?.['type'] !== 'tool') return undefined
-  const name = textAt(forced, 'name')
+  const name = getText(forced, 'name')
   const which = name === undefined ? 'one of the tools' : `the tool ${name}`
   settings.warn({
     what: 'tool_choice',
@@ -314,7 +314,7 @@ function withWords(turns: readonly WireTurn[], words: string | undefined): reado
   const place = turns.findLastIndex(({ role }) => role !== 'system')
   const last = turns[place]
   if (words === undefined || last?.role !== 'user') return turns
-  return turns.with(place, { ...last, content: [...last.content, ...textBlock(words)] })
+  return turns.with(place, { ...last, content: [...last.content, ...toTextBlock(words)] })
 }
 
 function withoutLastThinking(turns: readonly WireTurn[]): readonly WireTurn[] {

@@ -1,12 +1,12 @@
 import { ProviderError } from '@tallystick/core'
 import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
-import { failureText } from '../shared/failure.ts'
-import { toItems, listAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { formatFailureText } from '../shared/failure.ts'
+import { toItems, getList, getObject, omitFields, getText } from '../shared/json.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { WireBlock, WireEvent, WireMessage } from './client.ts'
-import { failureInStream } from './failure.ts'
+import { toStreamFailure } from './failure.ts'
 import {
   type Block,
   closeBlock,
@@ -14,11 +14,11 @@ import {
   extendBlock,
   mergeUsage,
   openBlock,
-  promptTokens,
+  countPromptTokens,
   showText,
   toPart,
   toStopReason,
-  usageSignal,
+  toUsageSignal,
   withContainer,
   withProviderState,
 } from './reply.ts'
@@ -62,7 +62,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
       case 'content_block_delta': {
         const block = this.#byIndex.get(index)
         if (block === undefined || block.closed)
-          throw contradiction(`block ${index} continued without being open`)
+          throw createContradiction(`block ${index} continued without being open`)
         return extendBlock(block, event.delta ?? {}, this.#names)
       }
       case 'message_start':
@@ -73,13 +73,13 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
         return this.#stopBlock(index)
       case 'message_delta': {
         // Parts of the history that the vendor removed before the model saw it.
-        if (listAt(event.context_management, 'applied_edits').length > 0)
+        if (getList(event.context_management, 'applied_edits').length > 0)
           this.#notes.set('context_management', event.context_management!)
         this.#noteTransformations(event.input_transformations)
         const { delta = {} } = event
-        this.#rawStopReason = textAt(delta, 'stop_reason') ?? this.#rawStopReason
-        this.#container = objectAt(delta, 'container') ?? this.#container
-        const details = objectAt(delta, 'stop_details')
+        this.#rawStopReason = getText(delta, 'stop_reason') ?? this.#rawStopReason
+        this.#container = getObject(delta, 'container') ?? this.#container
+        const details = getObject(delta, 'stop_details')
         // A token in it is worth money, and is not kept.
         if (details) this.#notes.set('stop_details', omitFields(details, ['fallback_credit_token']))
         return this.#updateUsage(event.usage)
@@ -87,7 +87,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
       case 'message_stop':
         return this.#finish()
       case 'error':
-        throw failureInStream(event.error ?? {})
+        throw toStreamFailure(event.error ?? {})
       default:
         return []
     }
@@ -96,17 +96,17 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
   #startMessage(message: WireMessage): readonly ModelSignal[] {
     if (this.#started) {
       if (message.id === this.#messageId) return []
-      throw spliced('a second message began before the first had ended')
+      throw createSplicedError('a second message began before the first had ended')
     }
     this.#started = true
     this.#noteTransformations(message.input_transformations)
-    this.#messageId = textAt(message, 'id')
-    this.#rawStopReason = textAt(message, 'stop_reason')
-    this.#container = objectAt(message, 'container')
-    const servedModel = textAt(message, 'model')
+    this.#messageId = getText(message, 'id')
+    this.#rawStopReason = getText(message, 'stop_reason')
+    this.#container = getObject(message, 'container')
+    const servedModel = getText(message, 'model')
     // Recorded with the beginning of the reply, since a reply that breaks off has no parts that could say it.
     const { length: dropped } = toItems(message.input_transformations).filter(
-      (one) => textAt(one, 'type') === 'thinking_dropped',
+      (one) => getText(one, 'type') === 'thinking_dropped',
     )
     const warning = `Anthropic left ${dropped === 1 ? 'a block' : `${dropped} blocks`} of earlier thinking out of what the model read.`
     const signals: ModelSignal[] = [
@@ -120,14 +120,14 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
     whole.forEach((block, index) => {
       signals.push(...this.#startBlock(index, block), ...this.#stopBlock(index))
     })
-    this.#firstPrompt = isJsonObject(message.usage) ? promptTokens(message.usage) : undefined
+    this.#firstPrompt = isJsonObject(message.usage) ? countPromptTokens(message.usage) : undefined
     return [...signals, ...this.#updateUsage(message.usage)]
   }
 
   #startBlock(index: number, start: WireBlock | undefined): ModelSignal[] {
     if (!isJsonObject(start) || typeof start.type !== 'string')
-      throw contradiction(`block ${index} began without a type`)
-    if (this.#byIndex.get(index)?.closed === false) throw spliced(`block ${index} began twice`)
+      throw createContradiction(`block ${index} began without a type`)
+    if (this.#byIndex.get(index)?.closed === false) throw createSplicedError(`block ${index} began twice`)
     const before = this.#releaseUnread()
     const block = openBlock(this.#blocks.length, start)
     this.#blocks.push(block)
@@ -158,9 +158,9 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
     this.#usage = mergeUsage(this.#usage, usage)
     // The model was asked once, and again after each batch of results of the vendor's own tools.
     const isResult = (block: Block | undefined): boolean =>
-      block?.kind === 'provider' && (textAt(block.fields, 'type') ?? '').endsWith('_tool_result')
+      block?.kind === 'provider' && (getText(block.fields, 'type') ?? '').endsWith('_tool_result')
     const again = this.#blocks.filter((block, place) => !isResult(block) && isResult(this.#blocks[place - 1]))
-    return [usageSignal(this.#usage, { count: 1 + again.length, firstPrompt: this.#firstPrompt })]
+    return [toUsageSignal(this.#usage, { count: 1 + again.length, firstPrompt: this.#firstPrompt })]
   }
 
   #finish(): readonly ModelSignal[] {
@@ -175,7 +175,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
     }
     const stopReason = toStopReason(rawStopReason)
     if (stopReason === 'tool_use' && !this.#blocks.some(({ kind }) => kind === 'call')) {
-      throw untrustworthy(
+      throw createProtocolError(
         'Anthropic ended its reply with the stop reason tool_use, but the reply has no call of a tool. Try the call again, and check the gateway in front of Anthropic, if there is one.',
       )
     }
@@ -217,28 +217,28 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
 
 /** The vendor asks to leave a refused turn out of later requests, and to ask another model. */
 function readRefusal(details: JsonObject | undefined): ModelRefusal {
-  const reasons = [textAt(details, 'category'), textAt(details, 'explanation')].filter(
+  const reasons = [getText(details, 'category'), getText(details, 'explanation')].filter(
     (words) => words !== undefined,
   )
   return {
-    ...(reasons.length > 0 && { reason: failureText(reasons.join(': ')) }),
+    ...(reasons.length > 0 && { reason: formatFailureText(reasons.join(': ')) }),
     leaveOut: true,
     askAnother: true,
   }
 }
 
-function spliced(what: string): ProviderError {
-  return untrustworthy(
+function createSplicedError(what: string): ProviderError {
+  return createProtocolError(
     `Two replies are spliced together in this stream: ${what}. A gateway tried again on its own, and which half is true cannot be told. Try the call again, and turn the gateway's retries off.`,
   )
 }
 
-function contradiction(what: string): ProviderError {
-  return untrustworthy(
+function createContradiction(what: string): ProviderError {
+  return createProtocolError(
     `The stream contradicts itself: ${what}. It cannot be trusted. Try the call again, and check the gateway in front of Anthropic, if there is one.`,
   )
 }
 
-function untrustworthy(message: string): ProviderError {
+function createProtocolError(message: string): ProviderError {
   return new ProviderError({ class: 'protocol', message, retryable: true })
 }

@@ -1,8 +1,8 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { toItems, listAt, objectAt, textAt } from '../shared/json.ts'
-import { type Binding, schemaInWords, type ToolNames } from '../shared/request.ts'
+import { toItems, getList, getObject, getText } from '../shared/json.ts'
+import { type Binding, describeSchemaMove, type ToolNames } from '../shared/request.ts'
 import {
   essentialKeywords,
   handledKeywords,
@@ -72,7 +72,7 @@ export function fitSchema(given: JsonObject): FittedSchema {
 
 function fitNode(node: Json | undefined, path: string, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrictError(`anything is allowed at ${path}`)
-  const reference = textAt(node, '$ref')
+  const reference = getText(node, '$ref')
   if (reference !== undefined) {
     if (!/^#\/(\$defs|definitions)\/[^/]+$/.test(reference)) {
       throw new NotStrictError(`${path} refers to something that is not among its definitions`)
@@ -98,7 +98,7 @@ function fitNode(node: Json | undefined, path: string, fitting: Fitting): JsonOb
     }
   }
   const rules = Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
-  const description = [textAt(node, 'description'), rules].filter(Boolean).join(' ')
+  const description = [getText(node, 'description'), rules].filter(Boolean).join(' ')
   return { ...kept, ...(description !== '' && { description }), ...shape(node, path, fitting) }
 }
 
@@ -142,7 +142,7 @@ function shape(node: JsonObject, path: string, fitting: Fitting): JsonObject {
 
 function closeObject(node: JsonObject, path: string, fitting: Fitting): JsonObject {
   const properties = readClosedProperties(node, path)
-  const required = listAt(node, 'required')
+  const required = getList(node, 'required')
   const names = Object.keys(properties)
   if (required.some((name) => typeof name !== 'string' || !names.includes(name))) {
     throw new NotStrictError(`a property without a schema is required at ${path}`)
@@ -167,7 +167,7 @@ function fitDefinitions(fitting: Fitting): JsonObject {
     const [, keyword = '', name = ''] = reference.split('/')
     const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
     fitting.inside = reference
-    const target = objectAt(fitting.root, keyword)?.[key]
+    const target = getObject(fitting.root, keyword)?.[key]
     found[keyword] = { ...found[keyword], [key]: fitNode(target, reference, fitting) }
     open.push(...listReferences(reference))
   }
@@ -186,7 +186,7 @@ const refused = ['anyOf', 'oneOf', 'allOf', '$ref'] as const
  * Puts a plain object at the root of a tool's schema. A choice of objects there becomes one object with all their
  * properties; it requires those that each of them requires. The description states the choice.
  */
-export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'notes'> {
+export function fitToolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'notes'> {
   const used = refused.filter((keyword) => keyword in given)
   if (used.length === 0) return { schema: { ...given, type: 'object' }, notes: [] }
   const { anyOf, oneOf, allOf, $ref, ...rest } = given
@@ -199,10 +199,10 @@ export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'no
     for (const name of shared) if (others.every((one) => listRequired(one).includes(name))) required.add(name)
   }
   const rules = `Rules: ${JSON.stringify(Object.fromEntries(used.map((keyword) => [keyword, given[keyword]])))}`
-  const description = [textAt(rest, 'description'), rules].filter(Boolean).join(' ')
+  const description = [getText(rest, 'description'), rules].filter(Boolean).join(' ')
   const properties = new Map<string, Json[]>()
   for (const schema of [...every, ...choices.flat()]) {
-    for (const [name, property] of Object.entries(objectAt(schema, 'properties') ?? {})) {
+    for (const [name, property] of Object.entries(getObject(schema, 'properties') ?? {})) {
       const before = properties.get(name) ?? []
       if (!before.some((one) => JSON.stringify(one) === JSON.stringify(property))) before.push(property)
       properties.set(name, before)
@@ -228,13 +228,13 @@ export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'no
 /** Follows references to definitions. */
 function resolveReference(schema: Json, root: JsonObject, steps = 0): JsonObject {
   if (!isJsonObject(schema) || steps > 20) return {}
-  const reference = textAt(schema, '$ref')
+  const reference = getText(schema, '$ref')
   if (reference === undefined) return schema
   return resolveReference(findReferred(reference, root) ?? {}, root, steps + 1)
 }
 
 function listRequired(schema: JsonObject): string[] {
-  return listAt(schema, 'required').filter((name) => typeof name === 'string')
+  return getList(schema, 'required').filter((name) => typeof name === 'string')
 }
 
 /** The most that the vendor compiles in one request, the schema of the answer included. */
@@ -291,7 +291,7 @@ export function offerTools(
 }
 
 function renderPlain({ name, inputSchema }: ToolDefinition, warn: Warn): JsonObject {
-  const { schema, notes } = toolSchema(inputSchema)
+  const { schema, notes } = fitToolSchema(inputSchema)
   for (const note of notes) warnOfSchema(warn, name, note)
   return { input_schema: schema }
 }
@@ -335,7 +335,7 @@ function checkBounds({ tools, optional, unions }: typeof bounds): void {
 }
 
 /** Fits the schema of the answer; `undefined` if the vendor cannot enforce it. */
-export function answerSchema(schema: JsonObject | undefined, warn: Warn): FittedSchema | undefined {
+export function fitAnswerSchema(schema: JsonObject | undefined, warn: Warn): FittedSchema | undefined {
   if (schema === undefined) return undefined
   try {
     const fits = fitSchema(schema)
@@ -345,7 +345,7 @@ export function answerSchema(schema: JsonObject | undefined, warn: Warn): Fitted
     return fits
   } catch (error) {
     if (!(error instanceof NotStrictError)) throw error
-    warn({ what: 'output_schema', message: schemaInWords(error.message) })
+    warn({ what: 'output_schema', message: describeSchemaMove(error.message) })
     return undefined
   }
 }
@@ -403,13 +403,13 @@ function placeToolChanges(messages: readonly Message[], offered: readonly JsonOb
     const kept = parts.findLast((part) => part.type === 'provider' && part.kind === offeredTools)
     const note = readOpaque(kept?.opaque)?.note
     if (note === undefined) return
-    const then = listAt(note, 'tools').filter(isJsonObject)
-    if (first !== undefined) changes.set(place, changesBetween(last, then))
+    const then = getList(note, 'tools').filter(isJsonObject)
+    if (first !== undefined) changes.set(place, diffTools(last, then))
     first ??= then
     last = then
   })
   if (first === undefined) return { ...unchanged, toKeep: offered }
-  const now = changesBetween(last, offered)
+  const now = diffTools(last, offered)
   if (now.length === 0) return { tools: first, changes, toKeep: undefined }
   // The vendor takes no change between a reply that paused and its continuation.
   if ((messages.at(-1)?.role ?? 'assistant') === 'assistant') return { ...unchanged, toKeep: undefined }
@@ -417,12 +417,12 @@ function placeToolChanges(messages: readonly Message[], offered: readonly JsonOb
 }
 
 /** By value, since the vendor takes a definition again without harm, and a reference only to one that it has. */
-function changesBetween(before: readonly JsonObject[], after: readonly JsonObject[]): readonly WireBlock[] {
+function diffTools(before: readonly JsonObject[], after: readonly JsonObject[]): readonly WireBlock[] {
   const byName = (tools: readonly JsonObject[]): Map<string | undefined, string> =>
-    new Map(tools.map((tool) => [textAt(tool, 'name'), JSON.stringify(tool)]))
+    new Map(tools.map((tool) => [getText(tool, 'name'), JSON.stringify(tool)]))
   const [had, has] = [byName(before), byName(after)]
-  const removed = before.filter((tool) => !has.has(textAt(tool, 'name')))
-  const added = after.filter((tool) => had.get(textAt(tool, 'name')) !== JSON.stringify(tool))
+  const removed = before.filter((tool) => !has.has(getText(tool, 'name')))
+  const added = after.filter((tool) => had.get(getText(tool, 'name')) !== JSON.stringify(tool))
   return [
     ...removed.map(({ name = '' }) => ({ type: 'tool_removal', tool: { type: 'tool_reference', name } })),
     ...added.map((definition) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition } })),

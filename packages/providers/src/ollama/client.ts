@@ -3,19 +3,19 @@ import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import type * as ollamaClient from 'ollama/browser'
 import {
-  commonFailures,
-  failureText,
+  createCommonFailures,
+  formatFailureText,
   final,
   type HeaderReader,
-  named,
-  quoted,
+  formatName,
+  quoteFailure,
   retryable,
   readRetryAfterMs,
   type Verdict,
   judgeStatus,
   type WireFailures,
 } from '../shared/failure.ts'
-import { objectAt, parseJson, textAt } from '../shared/json.ts'
+import { getObject, parseJson, getText } from '../shared/json.ts'
 import { declarePackage, type OptionalPackage } from '../shared/options.ts'
 
 /** Verdicts by the vendor's words, since it has no other names for what went wrong. */
@@ -29,7 +29,7 @@ const byWords: readonly (readonly [RegExp, Verdict])[] = [
 ]
 
 export const failures: WireFailures = {
-  ...commonFailures({
+  ...createCommonFailures({
     who: 'Ollama',
     advice: {
       overloaded: 'The server is busy; try again later, or let it take more requests (OLLAMA_MAX_QUEUE).',
@@ -44,7 +44,7 @@ export const failures: WireFailures = {
     },
   }),
   toProviderError,
-  failureInStream,
+  failureInStream: toStreamFailure,
 }
 const { failed, thrownFailure } = failures
 
@@ -54,7 +54,7 @@ export function toProviderError(error: unknown): ProviderError {
 }
 
 /** A failure from an answer with another status than 200. `now` is in milliseconds since 1970 UTC. */
-export function answeredFailure({
+export function toAnsweredFailure({
   status,
   headers,
   text,
@@ -67,30 +67,30 @@ export function answeredFailure({
 }): ProviderError {
   const words = readWords(text)
   const requestId = headers.get('x-request-id') ?? undefined
-  return failed(judge(words, status), `Ollama answered ${status}${quotedWithoutReply(words)}`, {
+  return failed(judge(words, status), `Ollama answered ${status}${quoteWithoutReply(words)}`, {
     status,
     ...omitUndefined({ retryAfterMs: readRetryAfterMs(headers, now), requestId }),
   })
 }
 
 /** A failure from a line of the stream that holds an `error`. */
-export function failureInStream(error: unknown): ProviderError {
-  const words = innerWords(error)
-  return failed(judge(words, undefined), `Ollama broke the reply off${quotedWithoutReply(words)}`)
+export function toStreamFailure(error: unknown): ProviderError {
+  const words = readErrorText(error)
+  return failed(judge(words, undefined), `Ollama broke the reply off${quoteWithoutReply(words)}`)
 }
 
 /** Reads the `error` of a JSON body. The page of another server says nothing that belongs in an error. */
 function readWords(text: string): string {
   const body = parseJson(text)
-  return innerWords(isJsonObject(body) ? (body['error'] ?? body) : body)
+  return readErrorText(isJsonObject(body) ? (body['error'] ?? body) : body)
 }
 
 /** An error is a text, or an object with a message, or a text that is the JSON of one more error. */
-function innerWords(error: unknown): string {
+function readErrorText(error: unknown): string {
   if (typeof error === 'string') return error.startsWith('{') ? readWords(error) || error : error
-  const message = textAt(error, 'message')
-  if (message === undefined) return objectAt(error, 'error') ? innerWords(objectAt(error, 'error')) : ''
-  const type = textAt(error, 'type')
+  const message = getText(error, 'message')
+  if (message === undefined) return getObject(error, 'error') ? readErrorText(getObject(error, 'error')) : ''
+  const type = getText(error, 'type')
   return type === undefined ? message : `${message} (${type})`
 }
 
@@ -101,19 +101,19 @@ function judge(words: string, status: number | undefined): Verdict {
   return judgeStatus(status)
 }
 
-function quotedWithoutReply(words: string): string {
+function quoteWithoutReply(words: string): string {
   // The rest is the model's text, which does not belong in an error.
-  return quoted(words.replace(/^(error parsing tool call).*$/s, '$1'))
+  return quoteFailure(words.replace(/^(error parsing tool call).*$/s, '$1'))
 }
 
 /** The reply ended, and no line of it held a message. */
-export function wordlessReply(): ProviderError {
+export function createWordlessReplyError(): ProviderError {
   return failed(final('protocol'), 'No line of the stream holds a message, so it is not the reply of a chat')
 }
 
 /** The server ended a reply that it did not begin, as after it has only loaded, or unloaded, the model. */
-export function unwrittenReply(reason: string | undefined): ProviderError {
-  return failed(retryable('server'), `The reply ended before the model wrote anything${named(reason)}`)
+export function createUnwrittenReplyError(reason: string | undefined): ProviderError {
+  return failed(retryable('server'), `The reply ended before the model wrote anything${formatName(reason)}`)
 }
 
 /** The server cut the prompt to fit its context, and answered the rest of it. */
@@ -151,7 +151,7 @@ async function* readLines(
         // The line itself is not quoted.
         if (!isJsonObject(line))
           throw failed(retryable('protocol'), 'The stream holds a line that is not a JSON object')
-        if ('error' in line) throw failureInStream(line['error'])
+        if ('error' in line) throw toStreamFailure(line['error'])
         yield line
       }
       if (done) return
@@ -211,11 +211,14 @@ export async function openChat(
       if (!response.ok) {
         const text = await readBeginning(response)
         const { status, headers } = response
-        throw answeredFailure({ status, headers, text, now: call.now() })
+        throw toAnsweredFailure({ status, headers, text, now: call.now() })
       }
       const contentType = response.headers.get('content-type') ?? ''
       if (/html/i.test(contentType)) {
-        throw failed(final('protocol'), `The answer is of type ${failureText(contentType)}, not JSON lines`)
+        throw failed(
+          final('protocol'),
+          `The answer is of type ${formatFailureText(contentType)}, not JSON lines`,
+        )
       }
       answer = response.body
       return answer === null ? response : new Response('')

@@ -8,15 +8,15 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { wellFormed } from '../shared/json.ts'
-import { unreadInput } from '../shared/reply.ts'
+import { mendText } from '../shared/json.ts'
+import { wrapUnreadInput } from '../shared/reply.ts'
 import {
   anyWord,
   bindCalls,
   type Binding,
-  leftOutText,
+  describeLeftOut,
   readTextFile,
-  schemaInWords,
+  describeSchemaMove,
   type ToolNames,
   withAnswerSchema,
   withProviderOptions,
@@ -58,18 +58,18 @@ function mergeMessages(first: WireMessage, second: WireMessage): WireMessage {
 function renderMessage(message: Message, modelId: string, binding: Binding): readonly WireMessage[] {
   switch (message.role) {
     case 'user':
-      return [userMessage(message.parts, '(The message is empty.)')]
+      return [toUserMessage(message.parts, '(The message is empty.)')]
     case 'tool':
       return [
-        ...message.results.map((result) => resultMessage(result, binding)),
-        ...imageMessages(message.results),
+        ...message.results.map((result) => toResultMessage(result, binding)),
+        ...toImageMessages(message.results),
       ]
     case 'assistant':
       return renderReply(message, modelId, binding)
   }
 }
 
-function userMessage(parts: readonly (UserPart | ResultPart)[], otherwise: string): WireMessage {
+function toUserMessage(parts: readonly (UserPart | ResultPart)[], otherwise: string): WireMessage {
   const images = parts.flatMap((part) => (part.type === 'image' && isCarried(part) ? [part.data!] : []))
   const texts = parts.flatMap(toWords).filter((text) => text.trim() !== '')
   const content = texts.join('\n\n') || (images.length > 0 ? '' : otherwise)
@@ -82,10 +82,10 @@ function toWords(part: UserPart | ResultPart): readonly string[] {
     case 'text':
       return [part.text.toWellFormed()]
     case 'image':
-      return isCarried(part) ? [] : [leftOutText(part)]
+      return isCarried(part) ? [] : [describeLeftOut(part)]
     case 'file': {
       const text = base64.test(part.data ?? '') ? readTextFile(part) : ''
-      return [text === '' ? leftOutText(part) : part.name ? `${part.name}:\n${text}` : text]
+      return [text === '' ? describeLeftOut(part) : part.name ? `${part.name}:\n${text}` : text]
     }
   }
 }
@@ -100,7 +100,7 @@ function isCarried({ mediaType, data }: ImagePart): boolean {
 }
 
 /** A result is text only. The wire has no mark for errors, so the text says that it is one. */
-function resultMessage(
+function toResultMessage(
   { toolCallId, name, outcome, content }: ToolResult,
   { toWireId, names }: Binding,
 ): WireMessage {
@@ -120,7 +120,7 @@ function resultMessage(
 }
 
 /** Shows the images of all results in a message of the user after them. */
-function imageMessages(results: readonly ToolResult[]): readonly WireMessage[] {
+function toImageMessages(results: readonly ToolResult[]): readonly WireMessage[] {
   const images = results.flatMap(({ content }) =>
     content.filter((part) => part.type === 'image').filter(isCarried),
   )
@@ -129,7 +129,10 @@ function imageMessages(results: readonly ToolResult[]): readonly WireMessage[] {
     .map(({ name }) => name)
   if (images.length === 0) return []
   return [
-    { ...userMessage(images, ''), content: `[Images in the results of: ${names.join(', ')}]`.toWellFormed() },
+    {
+      ...toUserMessage(images, ''),
+      content: `[Images in the results of: ${names.join(', ')}]`.toWellFormed(),
+    },
   ]
 }
 
@@ -147,7 +150,7 @@ function renderReply(
       id: toWireId(toolCallId),
       function: {
         name: names.toWire(name),
-        arguments: wellFormed(malformed ? unreadInput(malformed.text) : input),
+        arguments: mendText(malformed ? wrapUnreadInput(malformed.text) : input),
       },
     }))
   const content = joinText(parts).toWellFormed()
@@ -247,7 +250,7 @@ function warnOfLimits(
     warn({ what: 'parallel_tool_calls', message })
   }
   if (toolsShown && outputSchema !== undefined) {
-    const message = schemaInWords('a reply that Ollama holds to a schema could call no tool')
+    const message = describeSchemaMove('a reply that Ollama holds to a schema could call no tool')
     warn({ what: 'output_schema', message })
   }
 }

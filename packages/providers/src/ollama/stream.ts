@@ -1,9 +1,15 @@
 import { omitUndefined } from '@tallystick/core/internal'
 import type { ModelSignal, ReplyPart, RequestedCall, StopReason } from '@tallystick/core/vocabulary'
-import { countAt, listAt, objectAt, textAt } from '../shared/json.ts'
+import { getCount, getList, getObject, getText } from '../shared/json.ts'
 import { readGivenInput, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
-import { cutPrompt, unwrittenReply, type WireLine, type WireRequest, wordlessReply } from './client.ts'
+import {
+  cutPrompt,
+  createUnwrittenReplyError,
+  type WireLine,
+  type WireRequest,
+  createWordlessReplyError,
+} from './client.ts'
 
 // The server keeps so many tokens at the front when it cuts a prompt.
 const keptTokens = 4
@@ -34,7 +40,7 @@ function readContextTokens({ options }: WireRequest): number | undefined {
 }
 
 /** The context of the server; `undefined` if it read a longer prompt than the request allows, as a cloud does. */
-export function contextTokensAt(body: WireRequest, promptTokens: number | undefined): number | undefined {
+export function findContextTokens(body: WireRequest, promptTokens: number | undefined): number | undefined {
   const window = readContextTokens(body)
   return window !== undefined && promptTokens !== undefined && promptTokens > window ? undefined : window
 }
@@ -78,20 +84,20 @@ export class OllamaReader implements ReplyReader<WireLine> {
     const signals: ModelSignal[] = []
     if (!this.#started) {
       this.#started = true
-      signals.push({ type: 'model_started', ...omitUndefined({ servedModel: textAt(line, 'model') }) })
+      signals.push({ type: 'model_started', ...omitUndefined({ servedModel: getText(line, 'model') }) })
     }
-    const message = objectAt(line, 'message')
+    const message = getObject(line, 'message')
     if (message !== undefined) {
       this.#spoke = true
-      this.#addWords('reasoning', textAt(message, 'thinking'), signals)
-      this.#addWords('text', textAt(message, 'content'), signals)
+      this.#addWords('reasoning', getText(message, 'thinking'), signals)
+      this.#addWords('text', getText(message, 'content'), signals)
       // Calls come complete, and each one is new: neither `index` nor id tells them apart.
-      for (const wireCall of listAt(message, 'tool_calls')) {
-        const wireFunction = objectAt(wireCall, 'function')
+      for (const wireCall of getList(message, 'tool_calls')) {
+        const wireFunction = getObject(wireCall, 'function')
         const call: RequestedCall = {
           type: 'tool_call',
-          providerCallId: textAt(wireCall, 'id') ?? '',
-          name: this.#names.fromWire(textAt(wireFunction, 'name') ?? ''),
+          providerCallId: getText(wireCall, 'id') ?? '',
+          name: this.#names.fromWire(getText(wireFunction, 'name') ?? ''),
           // Usually an object. Some gateways write it as text, as another vendor's wire does.
           ...readGivenInput(wireFunction?.['arguments']),
         }
@@ -117,8 +123,8 @@ export class OllamaReader implements ReplyReader<WireLine> {
 
   *#finish(line: WireLine, signals: readonly ModelSignal[]): Generator<ModelSignal, void> {
     yield* signals
-    if (!this.#spoke) throw wordlessReply()
-    const [promptTokens, replyTokens] = [countAt(line, 'prompt_eval_count'), countAt(line, 'eval_count')]
+    if (!this.#spoke) throw createWordlessReplyError()
+    const [promptTokens, replyTokens] = [getCount(line, 'prompt_eval_count'), getCount(line, 'eval_count')]
     if (promptTokens !== undefined || replyTokens !== undefined) {
       const usage = omitUndefined({ inputTokens: promptTokens, outputTokens: replyTokens })
       // The other numbers are durations in nanoseconds.
@@ -127,9 +133,9 @@ export class OllamaReader implements ReplyReader<WireLine> {
     }
     const body = this.#body
     if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, readContextTokens(body))
-    const raw = textAt(line, 'done_reason')
-    if (this.#parts.length === 0 && raw !== 'stop' && raw !== 'length') throw unwrittenReply(raw)
-    const contextTokens = contextTokensAt(body, promptTokens) ?? Infinity
+    const raw = getText(line, 'done_reason')
+    if (this.#parts.length === 0 && raw !== 'stop' && raw !== 'length') throw createUnwrittenReplyError(raw)
+    const contextTokens = findContextTokens(body, promptTokens) ?? Infinity
     const isFull = (promptTokens ?? NaN) + (replyTokens ?? NaN) >= contextTokens
     const hasCalls = this.#parts.some((part) => part.type === 'tool_call')
     this.finished = true

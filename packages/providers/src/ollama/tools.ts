@@ -1,7 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import { findReferred, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { toItems, listAt, objectAt, textAt } from '../shared/json.ts'
+import { toItems, getList, getObject, getText } from '../shared/json.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { RenderSettings } from './options.ts'
 
@@ -17,7 +17,7 @@ export function renderTool(
   names: ToolNames,
   warn: RenderSettings['warn'],
 ): JsonObject {
-  const { schema, inWords } = toolSchema(inputSchema)
+  const { schema, inWords } = toToolSchema(inputSchema)
   if (inWords.length > 0) {
     const what = `${inWords.join(', ')} in the schema of the tool ${name}`
     warn({
@@ -53,7 +53,7 @@ const maxUnfoldings = 3
  * becomes `anyOf`, parts of `allOf` are merged. Others, such as bounds and patterns, go into the description, so that the
  * model still reads them; `inWords` lists their keywords.
  */
-export function toolSchema(given: JsonObject): {
+export function toToolSchema(given: JsonObject): {
   readonly schema: JsonObject
   readonly inWords: readonly string[]
 } {
@@ -92,12 +92,12 @@ function rewrite(given: Json | undefined, place: Place): JsonObject {
     (left, right) => mergeSchemas(left, rewrite(right, inside)),
     plain,
   )
-  return described(merged, inside)
+  return describeDropped(merged, inside)
 }
 
 /** Resolves the `$ref` of a schema, unless that goes in circles. */
 function unfold(schema: JsonObject, place: Place): { readonly schema: JsonObject; readonly place: Place } {
-  const reference = textAt(schema, '$ref')
+  const reference = getText(schema, '$ref')
   if (reference === undefined) return { schema, place }
   const { $ref: _, ...rest } = schema
   const times = place.unfolded.filter((before) => before === reference).length
@@ -112,9 +112,9 @@ function unfold(schema: JsonObject, place: Place): { readonly schema: JsonObject
 
 /** Merges two schemas that must both match, as far as one schema can express both. */
 function mergeSchemas(left: JsonObject, right: JsonObject): JsonObject {
-  const properties = { ...objectAt(left, 'properties'), ...objectAt(right, 'properties') }
-  const required = [...new Set([...listAt(left, 'required'), ...listAt(right, 'required')])]
-  const description = [textAt(left, 'description'), textAt(right, 'description')].filter(Boolean).join(' ')
+  const properties = { ...getObject(left, 'properties'), ...getObject(right, 'properties') }
+  const required = [...new Set([...getList(left, 'required'), ...getList(right, 'required')])]
+  const description = [getText(left, 'description'), getText(right, 'description')].filter(Boolean).join(' ')
   return {
     ...right,
     ...left,
@@ -125,7 +125,7 @@ function mergeSchemas(left: JsonObject, right: JsonObject): JsonObject {
 }
 
 /** Describes what the server would drop. */
-function described(schema: JsonObject, { inWords }: Place): JsonObject {
+function describeDropped(schema: JsonObject, { inWords }: Place): JsonObject {
   const kept: { [key: string]: Json } = {}
   const rules: { [key: string]: Json } = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -136,6 +136,6 @@ function described(schema: JsonObject, { inWords }: Place): JsonObject {
   if (Object.keys(rules).length === 0) return kept
   for (const key of Object.keys(rules)) inWords.add(key)
   const rulesText = `Rules: ${JSON.stringify(rules)}`
-  const description = textAt(kept, 'description')
+  const description = getText(kept, 'description')
   return { ...kept, description: description ? `${description} ${rulesText}` : rulesText }
 }

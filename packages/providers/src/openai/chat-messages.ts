@@ -8,11 +8,11 @@ import type {
   ToolCallPart,
   ToolResultsMessage,
 } from '@tallystick/core/vocabulary'
-import { listAt, textAt, wellFormed } from '../shared/json.ts'
-import { inObject, readOpaqueData } from '../shared/reply.ts'
+import { getList, getText, mendText } from '../shared/json.ts'
+import { wrapInObject, readOpaqueData } from '../shared/reply.ts'
 import type { Binding, CallIdRule } from '../shared/request.ts'
 import type { WholeQuirks } from './options.ts'
-import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
+import { type Carried, carryParts, carryResult, type Carrier } from './request.ts'
 
 /** The name of this wire in `ModelRef` and `Opaque`. */
 export const api = 'chat'
@@ -115,9 +115,9 @@ export function toMessages(messages: readonly Message[], rendering: Rendering): 
   const all = messages.flatMap((message): readonly JsonObject[] => {
     switch (message.role) {
       case 'user': {
-        const pieces = carried(message.parts, carrier)
+        const pieces = carryParts(message.parts, carrier)
         // Left out, it would leave the assistant the last word, which is another request.
-        return [userMessage(pieces.length > 0 ? pieces : [text('(The message is empty.)')])]
+        return [toUserMessage(pieces.length > 0 ? pieces : [toText('(The message is empty.)')])]
       }
       case 'assistant':
         return renderReply(message, rendering, aloud.has(message))
@@ -125,7 +125,7 @@ export function toMessages(messages: readonly Message[], rendering: Rendering): 
         return renderResults(message, carrier, binding)
     }
   })
-  if (quirks.alternatingRoles) return alternating(all)
+  if (quirks.alternatingRoles) return mergeNeighbours(all)
   return all.length > 0 ? all : [{ role: 'user', content: opening }]
 }
 
@@ -151,14 +151,14 @@ function findReplayedReasoning(
   return aloud
 }
 
-function userMessage(pieces: readonly Carried[]): JsonObject {
+function toUserMessage(pieces: readonly Carried[]): JsonObject {
   const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
   // Many servers take nothing but a text here, so it is one wherever it can be.
   const plain = texts.length === pieces.length
-  return { role: 'user', content: plain ? texts.join('\n\n') : pieces.map(contentPart) }
+  return { role: 'user', content: plain ? texts.join('\n\n') : pieces.map(toContentPart) }
 }
 
-function contentPart(piece: Carried): JsonObject {
+function toContentPart(piece: Carried): JsonObject {
   switch (piece.kind) {
     case 'text':
       return { type: 'text', text: piece.text }
@@ -173,7 +173,7 @@ function contentPart(piece: Carried): JsonObject {
   }
 }
 
-function text(words: string): Carried {
+function toText(words: string): Carried {
   return { kind: 'text', text: words }
 }
 
@@ -185,16 +185,16 @@ function renderResults(
 ): readonly JsonObject[] {
   const shown: Carried[] = []
   const answers = results.map(({ toolCallId, name, outcome, content }): JsonObject => {
-    const pieces = carriedResult(outcome, content, carrier)
+    const pieces = carryResult(outcome, content, carrier)
     const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
     const media = pieces.filter((piece) => piece.kind !== 'text')
     if (media.length > 0) {
-      shown.push(text(`What ${name.toWellFormed() || 'a tool'} returned:`), ...media)
+      shown.push(toText(`What ${name.toWellFormed() || 'a tool'} returned:`), ...media)
       texts.push('(What it returned is shown in the next message.)')
     }
     return { role: 'tool', tool_call_id: toWireId(toolCallId), content: texts.join('\n\n') }
   })
-  return shown.length > 0 ? [...answers, userMessage(shown)] : answers
+  return shown.length > 0 ? [...answers, toUserMessage(shown)] : answers
 }
 
 function renderReply(
@@ -215,9 +215,9 @@ function renderReply(
     const { reasoning: field, details } = providerState ?? {}
     if (part.type === 'reasoning' && field !== undefined) {
       if (field === 'thinking') thoughts += part.text.toWellFormed()
-      else if (part.text !== '') shown[field] = (textAt(shown, field) ?? '') + part.text
+      else if (part.text !== '') shown[field] = (getText(shown, field) ?? '') + part.text
       if (details !== undefined)
-        shown['reasoning_details'] = [...listAt(shown, 'reasoning_details'), ...details]
+        shown['reasoning_details'] = [...getList(shown, 'reasoning_details'), ...details]
     }
     if (part.type === 'text') words[providerState?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
     if (part.type === 'tool_call') {
@@ -233,12 +233,12 @@ function renderReply(
     }
   }
   if (calls.length === 0 && words.text.trim() === '' && words.refusal.trim() === '') return []
-  const { reasoning_content: thought, ...message } = wellFormed(fields)
+  const { reasoning_content: thought, ...message } = mendText(fields)
   // That nothing was thought is said only of calls, as servers demand it.
   const silence = thought !== undefined && calls.length > 0 ? { reasoning_content: thought } : {}
-  const reasoning = Object.keys(shown).length > 0 ? wellFormed(shown) : silence
+  const reasoning = Object.keys(shown).length > 0 ? mendText(shown) : silence
   const { reasoningPlaceholder: placeholder } = quirks
-  const lacksReasoning = calls.length > 0 && placeholder !== false && !textAt(reasoning, 'reasoning_content')
+  const lacksReasoning = calls.length > 0 && placeholder !== false && !getText(reasoning, 'reasoning_content')
   const thinks = aloud && thoughts !== ''
   const content =
     !thinks && words.refusal === ''
@@ -272,10 +272,10 @@ function renderCall(
   const custom = field === undefined ? undefined : part.input[field]
   if (typeof custom === 'string') return { type: 'custom', custom: { name, input: custom.toWellFormed() } }
   const unread = part.malformed?.text.toWellFormed()
-  const written = unread === undefined ? JSON.stringify(wellFormed(part.input)) : unread
+  const written = unread === undefined ? JSON.stringify(mendText(part.input)) : unread
   return {
     type: 'function',
-    function: { name, arguments: unread !== undefined && readsArguments ? inObject(unread) : written },
+    function: { name, arguments: unread !== undefined && readsArguments ? wrapInObject(unread) : written },
   }
 }
 
@@ -285,7 +285,7 @@ const noSignature: JsonObject = {
 }
 
 /** For templates that demand alternating roles: neighbours of one role are merged, and the user begins. */
-function alternating(messages: readonly JsonObject[]): readonly JsonObject[] {
+function mergeNeighbours(messages: readonly JsonObject[]): readonly JsonObject[] {
   const turns: JsonObject[] = []
   for (const message of messages) {
     const last = turns.at(-1)

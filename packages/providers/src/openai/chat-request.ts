@@ -5,18 +5,18 @@ import type { Warn } from '../shared/options.ts'
 import {
   anyWord,
   bindCalls,
-  schemaInWords,
+  describeSchemaMove,
   type ToolNames,
   withAnswerSchema,
   withProviderOptions,
 } from '../shared/request.ts'
 import { api, nineAlphanumeric, toMessages, type WireRequest } from './chat-messages.ts'
 import type { OpenAIChatOptions, OpenAICustomTool, OpenAIWarning, WholeQuirks } from './options.ts'
-import { callContext, type CallContext, samplingFields, takenChoice } from './request.ts'
-import { fitAnswer, isAnswerSchema, offeredChoice, offeredTool } from './tools.ts'
+import { createCallContext, type CallContext, toSamplingFields, pickChoice } from './request.ts'
+import { fitAnswer, isAnswerSchema, toOfferedChoice, toOfferedTool } from './tools.ts'
 
 /** The tools, and whether they may be called. Without tools these servers take no word about them. */
-function toolFields(
+function toToolFields(
   request: ModelRequest,
   names: ToolNames,
   settings: RenderSettings,
@@ -35,18 +35,18 @@ function toolFields(
     const message = 'The server has no way to ask for one call at a time, so it may make several.'
     warn({ what: 'parallel_tool_calls', message })
   }
-  const wanted = offeredChoice(toolChoice, names, settings)
+  const wanted = toOfferedChoice(toolChoice, names, settings)
   const choice =
     quirks.toolChoice === 'none'
       ? undefined
-      : takenChoice(
+      : pickChoice(
           typeof wanted === 'object' ? { type: wanted.type, [wanted.type]: { name: wanted.name } } : wanted,
           refused,
           warn,
         )
   return {
     tools: tools.map((tool): JsonObject => {
-      const { type, fields, strict, more } = offeredTool(tool, names, {
+      const { type, fields, strict, more } = toOfferedTool(tool, names, {
         ...settings,
         knowsStrict: quirks.strict,
       })
@@ -76,7 +76,7 @@ export function renderRequest(
   const { names } = binding
   const history = toMessages(request.messages, { provider, binding, quirks })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
-  const answer = answerFields(request, settings)
+  const answer = toAnswerFields(request, settings)
   const instructions = answer.instructions.toWellFormed()
   const body: WireRequest = {
     model: settings.modelId,
@@ -84,7 +84,7 @@ export function renderRequest(
       instructions.trim() === '' ? history : [{ role: quirks.systemRole, content: instructions }, ...history],
     stream: true,
     ...(quirks.streamUsage && { stream_options: { include_usage: true } }),
-    ...toolFields(request, names, settings, refused),
+    ...toToolFields(request, names, settings, refused),
     ...(answer.format && { response_format: answer.format }),
     ...(Number.isFinite(maxTokens) && { [quirks.maxTokensField]: maxTokens }),
     ...omitUndefined({
@@ -95,7 +95,7 @@ export function renderRequest(
       metadata: settings.metadata,
     }),
     ...settings.extraBody,
-    ...samplingFields(
+    ...toSamplingFields(
       request.modelSettings ?? {},
       { ...quirks, effortField: 'reasoning_effort' },
       { ...settings, refused },
@@ -104,25 +104,31 @@ export function renderRequest(
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
     context: {
-      ...callContext(request, names, { ...settings, strictTools: settings.strictTools && quirks.strict }),
+      ...createCallContext(request, names, {
+        ...settings,
+        strictTools: settings.strictTools && quirks.strict,
+      }),
       finishReasonOptional: quirks.finishReasonOptional,
     },
   }
 }
 
 /** Asks for an answer that fits a schema: in the server's own way, in the instructions, or by both. */
-function answerFields(
+function toAnswerFields(
   { outputSchema, instructions }: ModelRequest,
   { quirks, warn }: RenderSettings,
 ): { readonly instructions: string; readonly format?: JsonObject } {
   if (outputSchema === undefined) return { instructions }
   const withSchema = withAnswerSchema(instructions, outputSchema)
   if (quirks.structuredOutput === 'none') {
-    warn({ what: 'output_schema', message: schemaInWords('the server cannot hold an answer to a schema') })
+    warn({
+      what: 'output_schema',
+      message: describeSchemaMove('the server cannot hold an answer to a schema'),
+    })
     return { instructions: withSchema }
   }
   if (quirks.structuredOutput === 'json_object' && isAnswerSchema(outputSchema)) {
-    const message = schemaInWords('the server holds an answer to JSON, and to no schema')
+    const message = describeSchemaMove('the server holds an answer to JSON, and to no schema')
     warn({ what: 'output_schema', message })
     return { instructions: withSchema, format: { type: 'json_object' } }
   }

@@ -11,7 +11,7 @@ import type {
   StopReason,
 } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from '../shared/body.ts'
-import { toItems, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { toItems, getList, getNumber, getObject, omitFields, getText } from '../shared/json.ts'
 import { isEmptyInput, readCallInput, type ReplyReader } from '../shared/reply.ts'
 import {
   type OpaqueData,
@@ -22,8 +22,8 @@ import {
   type WireChunk,
 } from './chat-messages.ts'
 import type { ReplyContext } from './chat-request.ts'
-import { contradiction, failureInStream, lostCall } from './failure.ts'
-import { readCitations, readSources, usageSignal } from './request.ts'
+import { createContradiction, toStreamFailure, createLostCallError } from './failure.ts'
+import { readCitations, readSources, toUsageSignal } from './request.ts'
 
 const known: { readonly [raw: string]: StopReason } = {
   stop: 'end',
@@ -168,32 +168,34 @@ export class ChatReader implements ReplyReader<WireChunk> {
    */
   read(chunk: WireChunk): readonly ModelSignal[] {
     if (!isJsonObject(chunk)) return []
-    if (chunk.error) throw failureInStream(chunk.error)
-    const words = ['message', 'detail'].some((name) => textAt(chunk, name))
-    if (chunk.choices === undefined && words) throw failureInStream(chunk)
+    if (chunk.error) throw toStreamFailure(chunk.error)
+    const words = ['message', 'detail'].some((name) => getText(chunk, name))
+    if (chunk.choices === undefined && words) throw toStreamFailure(chunk)
     const signals = this.#start(chunk)
     const choices = this.#ownChoices(chunk)
     for (const choice of choices) signals.push(...this.#readChoice(choice))
     if (Array.isArray(chunk.citations)) this.#listed = readSources(chunk.citations)
     // Kimi counts in the last choice.
-    const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage') ?? objectAt(choices.at(-1), 'usage')
-    if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
+    const usage = chunk.usage ?? getObject(chunk.x_groq, 'usage') ?? getObject(choices.at(-1), 'usage')
+    if (isJsonObject(usage)) signals.push(toUsageSignal(usage, 'chat'))
     return signals
   }
 
   #start(chunk: WireChunk): ModelSignal[] {
-    const id = textAt(chunk, 'id') || undefined
+    const id = getText(chunk, 'id') || undefined
     if (this.#started) {
       if (id === undefined) return []
       this.#messageId ??= id
       if (id === this.#messageId) this.#sameId += 1
       // Another id is another reply, unless the server makes up a new one for every chunk, as some do.
       else if (this.#sameId > 0 && isFirst(chunk)) {
-        throw contradiction('a second reply began before the first had ended, as when a gateway tries again')
+        throw createContradiction(
+          'a second reply began before the first had ended, as when a gateway tries again',
+        )
       }
       return []
     }
-    const servedModel = textAt(chunk, 'model') || undefined
+    const servedModel = getText(chunk, 'model') || undefined
     // Azure's first chunk names neither the reply nor the model.
     if (id === undefined && servedModel === undefined && chunk.choices?.length === 0) return []
     this.#started = true
@@ -221,37 +223,37 @@ export class ChatReader implements ReplyReader<WireChunk> {
     count.next++
     count.held.push(first)
     // Choices that take turns come under one id, and nobody asks for so many.
-    const isOtherId = textAt(chunk, 'id') !== this.#messageId
+    const isOtherId = getText(chunk, 'id') !== this.#messageId
     if (count.ways !== 'counts' && !isOtherId && count.held.length < 3) return []
     count.ways = 'counts'
     return count.held.splice(0)
   }
 
   #readChoice(choice: JsonObject): ModelSignal[] {
-    const delta = objectAt(choice, 'delta') ?? objectAt(choice, 'message') ?? {}
-    const field = (['reasoning_content', 'reasoning'] as const).find((one) => textAt(delta, one))
-    const signals = field === undefined ? [] : this.#addText(field, textAt(delta, field) ?? '')
+    const delta = getObject(choice, 'delta') ?? getObject(choice, 'message') ?? {}
+    const field = (['reasoning_content', 'reasoning'] as const).find((one) => getText(delta, one))
+    const signals = field === undefined ? [] : this.#addText(field, getText(delta, field) ?? '')
     // A model that thought nothing says so, and its server wants to hear it again.
     if (delta['reasoning_content'] === '') this.#message['reasoning_content'] = ''
-    const details = listAt(delta, 'reasoning_details')
+    const details = getList(delta, 'reasoning_details')
     if (details.length > 0) {
       const last = this.#pieces.at(-1)
       const piece = last && isReasoning(last) ? last : this.#addPiece('reasoning')
       piece.details.push(...details)
     }
     signals.push(...this.#readContent(delta['content']))
-    signals.push(...this.#addText('refusal', textAt(delta, 'refusal') ?? ''))
-    const old = objectAt(delta, 'function_call')
+    signals.push(...this.#addText('refusal', getText(delta, 'refusal') ?? ''))
+    const old = getObject(delta, 'function_call')
     const calls = delta['tool_calls'] ?? (old ? [{ index: 0, function: old }] : [])
     for (const piece of toItems(calls)) if (isJsonObject(piece)) signals.push(...this.#readCall(piece))
-    const extra = objectAt(delta, 'extra_content')
-    if (extra) this.#message['extra_content'] = { ...objectAt(this.#message, 'extra_content'), ...extra }
+    const extra = getObject(delta, 'extra_content')
+    if (extra) this.#message['extra_content'] = { ...getObject(this.#message, 'extra_content'), ...extra }
     const citing = this.#pieces.findLast(({ kind }) => kind === 'text')
     citing?.citations.push(...readCitations(delta['annotations']))
-    const reason = textAt(choice, 'finish_reason')
+    const reason = getText(choice, 'finish_reason')
     if (reason) this.#rawStopReason = reason
     if (reason !== undefined && isBroken(reason)) {
-      this.failure = failureInStream(
+      this.failure = toStreamFailure(
         choice['error'] || { code: reason, message: 'the server abandoned the reply' },
       )
     }
@@ -262,9 +264,9 @@ export class ChatReader implements ReplyReader<WireChunk> {
   #readContent(content: Json | undefined): ModelSignal[] {
     if (typeof content === 'string') return this.#addText('text', content)
     return toItems(content).flatMap((one) => {
-      if (textAt(one, 'type') !== 'thinking') return this.#addText('text', textAt(one, 'text') ?? '')
-      const thoughts = textAt(one, 'thinking')
-      const texts = listAt(one, 'thinking').map((thought) => textAt(thought, 'text') ?? '')
+      if (getText(one, 'type') !== 'thinking') return this.#addText('text', getText(one, 'text') ?? '')
+      const thoughts = getText(one, 'thinking')
+      const texts = getList(one, 'thinking').map((thought) => getText(thought, 'text') ?? '')
       return this.#addText('thinking', thoughts ?? texts.join(''))
     })
   }
@@ -285,11 +287,11 @@ export class ChatReader implements ReplyReader<WireChunk> {
 
   /** Adds a piece to its call, unless it says nothing. */
   #readCall(delta: WireCallDelta): ModelSignal[] {
-    const id = textAt(delta, 'id') ?? ''
+    const id = getText(delta, 'id') ?? ''
     const piece: CallPiece = {
       // Some servers write `null` as a text.
       id: /^(null|none|undefined)$/i.test(id) ? '' : id,
-      name: textAt(readBody(delta), 'name') ?? '',
+      name: getText(readBody(delta), 'name') ?? '',
       text: readInput(delta),
       index: delta.index,
     }
@@ -398,7 +400,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
       return half ? [] : [{ streamed, call }]
     })
     if (raw !== undefined && getOwn(known, raw) === 'tool_use' && calls.length + own.length === 0)
-      throw lostCall(raw)
+      throw createLostCallError(raw)
     const { provider } = this.#context
     const parts: ReplyPart[] = [
       ...this.#pieces.map((piece) => toPart(piece, provider)),
@@ -498,15 +500,15 @@ function readInput(delta: WireCallDelta): string {
 }
 
 function readPlace(choice: JsonObject): number {
-  return numberAt(choice, 'index') ?? 0
+  return getNumber(choice, 'index') ?? 0
 }
 
 /** True for a chunk that only begins a reply. */
 function isFirst({ choices }: WireChunk): boolean {
   const choice = Array.isArray(choices) ? choices[0] : undefined
-  const { role, ...rest } = objectAt(choice, 'delta') ?? {}
+  const { role, ...rest } = getObject(choice, 'delta') ?? {}
   const silent = Object.values(rest).every((value) => value === null || value === '')
-  return role === 'assistant' && silent && !textAt(choice, 'finish_reason')
+  return role === 'assistant' && silent && !getText(choice, 'finish_reason')
 }
 
 function isReasoning({ kind }: Piece): boolean {
@@ -530,12 +532,12 @@ function mergeDetails(details: readonly Json[]): readonly Json[] {
   for (const detail of details) {
     if (!isJsonObject(detail)) continue
     const begun = merged.findLast((one) => one['type'] === detail['type'] && one['index'] === detail['index'])
-    const field = streamedFields[textAt(detail, 'type') ?? '']
-    if (field === undefined || begun === undefined || textAt(begun, 'signature')) {
+    const field = streamedFields[getText(detail, 'type') ?? '']
+    if (field === undefined || begun === undefined || getText(begun, 'signature')) {
       if (JSON.stringify(begun) !== JSON.stringify(detail)) merged.push({ ...detail })
       continue
     }
-    const text = `${textAt(begun, field) ?? ''}${textAt(detail, field) ?? ''}`
+    const text = `${getText(begun, field) ?? ''}${getText(detail, field) ?? ''}`
     Object.assign(begun, omitFields(detail, [field]), text !== '' && { [field]: text })
   }
   return merged

@@ -1,13 +1,13 @@
 import type { Model } from '@tallystick/core'
-import { createModel, lazyClient } from '../shared/model.ts'
+import { createModel, createLazyClient } from '../shared/model.ts'
 import { copyOptions, type RecordedOptions } from '../shared/options.ts'
 import { api } from './chat-messages.ts'
 import { renderRequest } from './chat-request.ts'
 import { ChatReader } from './chat-stream.ts'
-import { officialClient, type OpenAIChatClient, sdk, startCall } from './client.ts'
+import { createOfficialClient, type OpenAIChatClient, sdk, startCall } from './client.ts'
 import { failures } from './failure.ts'
-import { allQuirks, checkChatOptions, type OpenAIChatOptions, type OpenAIWarning } from './options.ts'
-import { refusedField } from './request.ts'
+import { resolveQuirks, checkChatOptions, type OpenAIChatOptions, type OpenAIWarning } from './options.ts'
+import { findRefusedField } from './request.ts'
 
 const recorded: RecordedOptions<OpenAIChatOptions> = {
   pinned: [
@@ -44,7 +44,7 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
     ...options,
     modelId,
     provider,
-    quirks: allQuirks(server, options.quirks),
+    quirks: resolveQuirks(server, options.quirks),
     strictTools: options.strictTools ?? false,
     customTools: options.customTools ?? {},
     toolFields: options.toolFields ?? {},
@@ -58,8 +58,8 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
     options,
     recorded,
     failures,
-    client: lazyClient('openaiChat', sdk, options, (module, secrets) =>
-      officialClient(module, options, secrets),
+    client: createLazyClient('openaiChat', sdk, options, (module, secrets) =>
+      createOfficialClient(module, options, secrets),
     ),
     start: (call) => {
       const { completions } = call.client.chat
@@ -72,7 +72,7 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
           return { body, reader: new ChatReader(context) }
         },
         adapt: (failure, body) => {
-          const field = refusedField(failure, body)
+          const field = findRefusedField(failure, body)
           if (field === undefined || refused.includes(field)) return false
           refused = [...refused, field]
           return true

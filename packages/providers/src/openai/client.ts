@@ -11,7 +11,7 @@ import {
   longestTimerMs,
   observeAnswer,
 } from '../shared/call.ts'
-import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
+import { getNumber, getObject, parseJson, getText } from '../shared/json.ts'
 import { declarePackage, type OptionalPackage } from '../shared/options.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
@@ -71,7 +71,7 @@ export interface OpenAIClientOptions {
 }
 
 /** Makes an official client that says nothing on the console, where its messages would show payloads. */
-export function officialClient(
+export function createOfficialClient(
   { OpenAI }: OpenAISdk,
   { apiKey, baseURL, fetch = (input, init) => globalThis.fetch(input, init) }: OpenAIClientOptions,
   secrets: OwnSecrets,
@@ -143,8 +143,8 @@ export function startCall(call: Call): () => void {
   const place: Place = { id: undefined, after: -1, returns: 0 }
   const connect: Connect<unknown> = async (connection) => {
     const { body, reader } = (sent = call.prepare())
-    const events = await opened(call, connection, (given) => call.create(body, given))
-    return { events: background ? noted(events, place) : events, reader }
+    const events = await openEvents(call, connection, (given) => call.create(body, given))
+    return { events: background ? notePlaces(events, place) : events, reader }
   }
   const goOn = (failure: ProviderError): Connect<unknown> | undefined => {
     const { id } = place
@@ -157,15 +157,15 @@ export function startCall(call: Call): () => void {
     return async (connection) => {
       await new Promise<void>((resolve) => context.clock.schedule(pauseMs * place.returns, resolve))
       if (subscriber.closed) return undefined
-      const events = await opened(call, connection, (given) => background.retrieve(id, from, given)).catch(
-        (error: unknown) => {
-          if (failures.toProviderError(error, { now: context.clock.now() }).class === 'network') throw error
-          // A response that is gone is not a fault of the request: another one may succeed.
-          place.returns = maxReturns
-          throw failure
-        },
-      )
-      return { events: noted(events, place), reader }
+      const events = await openEvents(call, connection, (given) =>
+        background.retrieve(id, from, given),
+      ).catch((error: unknown) => {
+        if (failures.toProviderError(error, { now: context.clock.now() }).class === 'network') throw error
+        // A response that is gone is not a fault of the request: another one may succeed.
+        place.returns = maxReturns
+        throw failure
+      })
+      return { events: notePlaces(events, place), reader }
     }
   }
   const stop = forwardEvents({
@@ -194,10 +194,10 @@ interface Place {
 }
 
 /** The events, whose place is noted as they pass. */
-async function* noted(events: AsyncIterable<unknown>, place: Place): AsyncGenerator<unknown, void> {
+async function* notePlaces(events: AsyncIterable<unknown>, place: Place): AsyncGenerator<unknown, void> {
   for await (const event of events) {
-    place.id ??= textAt(objectAt(event, 'response'), 'id')
-    const number = numberAt(event, 'sequence_number')
+    place.id ??= getText(getObject(event, 'response'), 'id')
+    const number = getNumber(event, 'sequence_number')
     if (number !== undefined && number > place.after) Object.assign(place, { after: number, returns: 0 })
     yield event
   }
@@ -207,7 +207,7 @@ async function* noted(events: AsyncIterable<unknown>, place: Place): AsyncGenera
  * The raw events. Of the official client only its own stream reader is used, over a response whose bytes are seen as
  * they pass, since it swallows keep-alives.
  */
-async function opened(
+async function openEvents(
   call: Call,
   connection: Connection,
   ask: (given: OpenAICallOptions) => ReturnType<OpenAICreate>,

@@ -1,24 +1,24 @@
 import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import {
-  apiFailure,
+  toApiFailure,
   type ApiError,
   judgeWords,
   toClientFailure,
-  commonFailures,
+  createCommonFailures,
   type FailureFacts,
   final,
   type HeaderReader,
   isApiError,
-  named,
-  quoted,
+  formatName,
+  quoteFailure,
   retryable,
   type Verdict,
   judgeStatus,
   type WireFailures,
   withRequestId,
 } from '../shared/failure.ts'
-import { numberAt, objectAt, textAt } from '../shared/json.ts'
+import { getNumber, getObject, getText } from '../shared/json.ts'
 
 interface Answer {
   readonly status: number | undefined
@@ -90,7 +90,7 @@ function judge({ status, type, code, words }: Answer): Verdict {
 }
 
 export const failures: WireFailures = {
-  ...commonFailures({
+  ...createCommonFailures({
     who: 'the service',
     advice: {
       authentication: 'Set a valid key (the option apiKey, or OPENAI_API_KEY).',
@@ -101,7 +101,7 @@ export const failures: WireFailures = {
     },
   }),
   toProviderError,
-  failureInStream,
+  failureInStream: toStreamFailure,
 }
 const { failed } = failures
 
@@ -124,10 +124,10 @@ export function toProviderError(error: unknown, facts: FailureFacts): ProviderEr
 const keyWords = /credential|apiKey|authentication method/i
 
 /** A failure that the stream reports, in an answer that began with status 200. */
-export function failureInStream(error: unknown): ProviderError {
+export function toStreamFailure(error: unknown): ProviderError {
   const answer = readAnswer(error)
   const { code, type, words } = answer
-  const what = `The service broke the reply off${named(code ?? type)}${quoted(words)}`
+  const what = `The service broke the reply off${formatName(code ?? type)}${quoteFailure(words)}`
   return withCode(code, failed(judge(answer), what))
 }
 
@@ -136,7 +136,7 @@ function readApiError(error: ApiError, { now, ...facts }: FailureFacts): Provide
   const answer = readAnswer(error.error, status)
   const { code, type, words } = answer
   const told = { verdict: judge(answer), label: code ?? type, words }
-  const failure = apiFailure(failures, error, {
+  const failure = toApiFailure(failures, error, {
     who: 'The service',
     ...((status !== undefined || error.error !== undefined) && { told }),
     timedOut: /timed? ?out/i.test(error.message),
@@ -149,15 +149,15 @@ function readApiError(error: ApiError, { now, ...facts }: FailureFacts): Provide
 function readAnswer(error: unknown, status?: number): Answer {
   if (typeof error === 'string') return { status, type: undefined, code: undefined, words: error }
   const body = isJsonObject(error) ? error : {}
-  const code = numberAt(body, 'code') ?? Number(textAt(body, 'code') ?? NaN)
+  const code = getNumber(body, 'code') ?? Number(getText(body, 'code') ?? NaN)
   // Some servers put the HTTP status here.
   const isStatus = Number.isInteger(code) && code >= 400 && code < 600
   const words =
-    textAt(body, 'message') ?? textAt(objectAt(body, 'message'), 'detail') ?? textAt(body, 'detail')
+    getText(body, 'message') ?? getText(getObject(body, 'message'), 'detail') ?? getText(body, 'detail')
   return {
     status: status ?? (isStatus ? code : undefined),
-    type: textAt(body, 'type'),
-    code: isStatus ? undefined : textAt(body, 'code'),
+    type: getText(body, 'type'),
+    code: isStatus ? undefined : getText(body, 'code'),
     words: words ?? '',
   }
 }
@@ -175,17 +175,20 @@ export function readCode(failure: ProviderError): string | undefined {
   return codes.get(failure)
 }
 
-export function contradiction(what: string): ProviderError {
+export function createContradiction(what: string): ProviderError {
   return failed(retryable('protocol'), `The stream contradicts itself: ${what}`)
 }
 
 /** The model called a tool that the application has to run, in the vendor's own form. */
-export function unrunCall(type: string): ProviderError {
+export function createUnrunCallError(type: string): ProviderError {
   const what = `The reply holds a ${type}, which the application has to run, and nativeTools names no tool for it`
   return failed(final('invalid_request'), what)
 }
 
 /** The model stopped for tools, and the server passed no call on: some leave out what they cannot read. */
-export function lostCall(reason: string): ProviderError {
-  return failed(retryable('server'), `The reply stopped for tools${named(reason)}, but contained no call`)
+export function createLostCallError(reason: string): ProviderError {
+  return failed(
+    retryable('server'),
+    `The reply stopped for tools${formatName(reason)}, but contained no call`,
+  )
 }

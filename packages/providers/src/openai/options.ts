@@ -2,7 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { omitUndefined, option, type OptionalCheck } from '@tallystick/core/internal'
 import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
-import { countAt, textAt } from '../shared/json.ts'
+import { getCount, getText } from '../shared/json.ts'
 import { apiKey, commonChecks, objects, otherNames, requireModelOptions } from '../shared/options.ts'
 import type { OpenAIChatClient, OpenAIClient, OpenAIClientOptions } from './client.ts'
 
@@ -248,7 +248,7 @@ export const quirksByServer: { readonly [server in OpenAIChatServer]: OpenAIChat
 }
 
 /** Returns all quirks of a server: given ones override those known for it. */
-export function allQuirks(server: OpenAIChatServer, quirks: OpenAIChatQuirks | undefined): WholeQuirks {
+export function resolveQuirks(server: OpenAIChatServer, quirks: OpenAIChatQuirks | undefined): WholeQuirks {
   return {
     systemRole: 'system',
     maxTokensField: 'max_completion_tokens',
@@ -405,6 +405,6 @@ export function boundWebSearches({ providerTools = [], extraBody = {} }: OpenAIO
 } {
   const tools: unknown = 'tools' in extraBody ? extraBody['tools'] : providerTools
   const offered = Array.isArray(tools) ? tools : []
-  if (!offered.some((tool) => textAt(tool, 'type')?.startsWith('web_search') === true)) return {}
-  return { maxWebSearches: countAt(extraBody, 'max_tool_calls') ?? 'unbounded' }
+  if (!offered.some((tool) => getText(tool, 'type')?.startsWith('web_search') === true)) return {}
+  return { maxWebSearches: getCount(extraBody, 'max_tool_calls') ?? 'unbounded' }
 }

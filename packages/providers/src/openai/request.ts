@@ -14,13 +14,13 @@ import type {
   Source,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { countAt, toItems, numberAt, objectAt, textAt } from '../shared/json.ts'
+import { getCount, toItems, getNumber, getObject, getText } from '../shared/json.ts'
 import { mergeUsageCounts, omitUnknown } from '../shared/reply.ts'
 import {
-  bareType,
+  toBareType,
   imageTypes,
-  keptFileId,
-  leftOutText,
+  findKeptFileId,
+  describeLeftOut,
   readTextFile,
   type ToolNames,
 } from '../shared/request.ts'
@@ -42,7 +42,7 @@ export interface CallContext {
 }
 
 /** `strictTools`: the wire's schemas may allow nulls that the tools' own do not. */
-export function callContext(
+export function createCallContext(
   request: ModelRequest,
   names: ToolNames,
   options: Pick<CallContext, 'provider'> & {
@@ -112,38 +112,38 @@ const audioFormats: ReadonlyMap<string, 'wav' | 'mp3'> = new Map([
 ])
 
 /** Renders the parts of a message or result. Blank text is left out; text describes what the wire cannot carry. */
-export function carried(parts: readonly (UserPart | ResultPart)[], carrier: Carrier): Carried[] {
+export function carryParts(parts: readonly (UserPart | ResultPart)[], carrier: Carrier): Carried[] {
   return parts.flatMap((part) => {
     switch (part.type) {
       case 'text':
-        return words(part.text)
+        return carryWords(part.text)
       case 'image':
       case 'file': {
-        const file = part.type === 'image' ? carriedImage(part, carrier) : carriedFile(part, carrier)
-        return [file ?? { kind: 'text', text: leftOutText(part) }]
+        const file = part.type === 'image' ? carryImage(part, carrier) : carryFile(part, carrier)
+        return [file ?? { kind: 'text', text: describeLeftOut(part) }]
       }
     }
   })
 }
 
-function words(text: string): Carried[] {
+function carryWords(text: string): Carried[] {
   return text.trim() === '' ? [] : [{ kind: 'text', text: text.toWellFormed() }]
 }
 
-function carriedImage(part: ImagePart, { provider, imageIds }: Carrier): Carried | undefined {
+function carryImage(part: ImagePart, { provider, imageIds }: Carrier): Carried | undefined {
   const { mediaType, data, url, detail } = part
-  const fileId = keptFileId(part, provider)
+  const fileId = findKeptFileId(part, provider)
   if (fileId !== undefined) return imageIds ? { kind: 'kept', what: 'image', fileId, detail } : undefined
   if (url !== undefined) return { kind: 'image', url, detail }
-  const type = bareType(mediaType)
+  const type = toBareType(mediaType)
   if (!data || !imageTypes.has(type)) return undefined
   return { kind: 'image', url: `data:${type};base64,${data}`, detail }
 }
 
-function carriedFile(part: FilePart, carrier: Carrier): Carried | undefined {
-  const fileId = keptFileId(part, carrier.provider)
+function carryFile(part: FilePart, carrier: Carrier): Carried | undefined {
+  const fileId = findKeptFileId(part, carrier.provider)
   if (fileId !== undefined) return { kind: 'kept', what: 'file', fileId, detail: undefined }
-  const type = bareType(part.mediaType)
+  const type = toBareType(part.mediaType)
   const { data, url } = part
   if (type === 'application/pdf') {
     const name = part.name?.toWellFormed() || 'document.pdf'
@@ -159,10 +159,10 @@ function carriedFile(part: FilePart, carrier: Carrier): Carried | undefined {
 }
 
 /** Renders a tool's result. These wires have no mark for errors, so its text says that it is one. */
-export function carriedResult(outcome: Outcome, content: readonly ResultPart[], carrier: Carrier): Carried[] {
-  const parts = carried(content, carrier)
+export function carryResult(outcome: Outcome, content: readonly ResultPart[], carrier: Carrier): Carried[] {
+  const parts = carryParts(content, carrier)
   if (outcome === 'success') return parts
-  if (parts.length === 0) return words(`The call ended as ${outcome}, without output.`)
+  if (parts.length === 0) return carryWords(`The call ended as ${outcome}, without output.`)
   const [first, ...rest] = parts
   return first?.kind === 'text'
     ? [{ kind: 'text', text: `Error (${outcome}): ${first.text}` }, ...rest]
@@ -170,7 +170,7 @@ export function carriedResult(outcome: Outcome, content: readonly ResultPart[], 
 }
 
 /** Renders the model settings, without fields that the model is known to refuse. */
-export function samplingFields(
+export function toSamplingFields(
   { temperature, topP, stop = [], seed, reasoningEffort }: ModelSettings,
   ways: {
     /** How many stop texts the wire takes. */
@@ -201,11 +201,11 @@ export function samplingFields(
     ...(seed !== undefined && ways.seedField !== 'none' && { [ways.seedField]: seed }),
   }
   const sent = Object.entries(fields).filter(([field]) => !refused.includes(field))
-  for (const field of Object.keys(fields)) if (refused.includes(field)) say(refusedMessage(field))
+  for (const field of Object.keys(fields)) if (refused.includes(field)) say(describeRefusedField(field))
   return Object.fromEntries(sent)
 }
 
-export function refusedMessage(field: string): string {
+export function describeRefusedField(field: string): string {
   return `The model takes no ${field}, so it was left out.`
 }
 
@@ -217,9 +217,9 @@ const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed', 'r
  * Returns the field that a request was refused for because the model never takes it: a model setting (reasoning models
  * refuse many), or a kind of tool choice (thinking models refuse to be forced). A value out of bounds is not such a refusal.
  */
-export function refusedField(failure: ProviderError, body: object): string | undefined {
+export function findRefusedField(failure: ProviderError, body: object): string | undefined {
   if (failure.class !== 'invalid_request') return undefined
-  const choice = 'tool_choice' in body ? refusableChoice(body.tool_choice) : undefined
+  const choice = 'tool_choice' in body ? nameChoice(body.tool_choice) : undefined
   if (choice !== undefined && choiceWords.every((words) => words.test(failure.message))) return choice
   if (!/unsupported|not supported|does not support/i.test(failure.message)) return undefined
   if ('reasoning' in body && failure.message.includes(`'${effortName}'`)) return effortName
@@ -233,12 +233,12 @@ const choiceWords = [
 ]
 
 /** Returns the choice of tools, or `undefined` if the model is known to refuse its kind. */
-export function takenChoice<Choice>(
+export function pickChoice<Choice>(
   choice: Choice,
   refused: readonly string[],
   warn: (warning: OpenAIWarning) => void,
 ): Choice | undefined {
-  const known = refusableChoice(choice)
+  const known = nameChoice(choice)
   if (known === undefined || !refused.includes(known)) return choice
   const message = 'The model takes no such choice of tools, so it was free to call any or none.'
   warn({ what: 'tool_choice', message })
@@ -246,7 +246,7 @@ export function takenChoice<Choice>(
 }
 
 /** Names the kind of a choice of tools; `undefined` for one that leaves the model free. */
-function refusableChoice(wireChoice: unknown): string | undefined {
+function nameChoice(wireChoice: unknown): string | undefined {
   if (wireChoice === 'auto' || wireChoice === undefined) return undefined
   return `tool_choice ${typeof wireChoice === 'string' ? wireChoice : 'named'}`
 }
@@ -254,19 +254,19 @@ function refusableChoice(wireChoice: unknown): string | undefined {
 /** Reads the citations of a text. In Chat Completions their fields are in an object of their own. */
 export function readCitations(annotations: Json | undefined): readonly Citation[] {
   return toItems(annotations).flatMap((one) => {
-    const fields = objectAt(one, textAt(one, 'type') ?? '') ?? one
+    const fields = getObject(one, getText(one, 'type') ?? '') ?? one
     if (!isJsonObject(fields)) return []
-    const [url, fileId] = [textAt(fields, 'url'), textAt(fields, 'file_id')]
+    const [url, fileId] = [getText(fields, 'url'), getText(fields, 'file_id')]
     if (url === undefined && fileId === undefined) return []
-    const [from = NaN, to = NaN] = [numberAt(fields, 'start_index'), numberAt(fields, 'end_index')]
+    const [from = NaN, to = NaN] = [getNumber(fields, 'start_index'), getNumber(fields, 'end_index')]
     // Some servers say 0 and 0 if they do not know.
     const isPlace = Number.isInteger(from) && Number.isInteger(to) && from >= 0 && to > from
     return [
       omitUnknown<Citation>({
         url,
         fileId,
-        title: textAt(fields, 'title') ?? textAt(fields, 'filename'),
-        quote: textAt(fields, 'quote') ?? textAt(fields, 'content'),
+        title: getText(fields, 'title') ?? getText(fields, 'filename'),
+        quote: getText(fields, 'quote') ?? getText(fields, 'content'),
         pages: undefined,
         place: isPlace ? { from, to } : undefined,
       }),
@@ -277,10 +277,10 @@ export function readCitations(annotations: Json | undefined): readonly Citation[
 /** Reads what a search found, as OpenAI or another server lists it: as texts, or as objects. */
 export function readSources(found: readonly Json[]): readonly Source[] {
   return found.flatMap((one) => {
-    const url = typeof one === 'string' ? one : textAt(one, 'url')
-    const fileId = textAt(one, 'file_id')
+    const url = typeof one === 'string' ? one : getText(one, 'url')
+    const fileId = getText(one, 'file_id')
     if (url === undefined && fileId === undefined) return []
-    return [omitUnknown<Source>({ url, fileId, title: textAt(one, 'title') ?? textAt(one, 'filename') })]
+    return [omitUnknown<Source>({ url, fileId, title: getText(one, 'title') ?? getText(one, 'filename') })]
   })
 }
 
@@ -299,21 +299,25 @@ const usageNames = {
   },
 }
 
-export function usageSignal(raw: JsonObject, wire: 'responses' | 'chat', webSearches?: number): ModelSignal {
+export function toUsageSignal(
+  raw: JsonObject,
+  wire: 'responses' | 'chat',
+  webSearches?: number,
+): ModelSignal {
   const { input, inputDetails, output, outputDetails } = usageNames[wire]
-  const details = objectAt(raw, inputDetails)
+  const details = getObject(raw, inputDetails)
   const usage = mergeUsageCounts(
     {
-      inputTokens: countAt(raw, input),
-      outputTokens: countAt(raw, output),
+      inputTokens: getCount(raw, input),
+      outputTokens: getCount(raw, output),
       // DeepSeek counts the cache beside the details, too.
-      cacheReadTokens: countAt(details, 'cached_tokens') ?? countAt(raw, 'prompt_cache_hit_tokens'),
-      cacheWriteTokens: countAt(details, 'cache_write_tokens'),
-      cacheWriteLongTokens: countAt(objectAt(details, 'cache_write_tokens_details'), 'ttl_12h_tokens'),
-      reasoningTokens: countAt(objectAt(raw, outputDetails), 'reasoning_tokens'),
+      cacheReadTokens: getCount(details, 'cached_tokens') ?? getCount(raw, 'prompt_cache_hit_tokens'),
+      cacheWriteTokens: getCount(details, 'cache_write_tokens'),
+      cacheWriteLongTokens: getCount(getObject(details, 'cache_write_tokens_details'), 'ttl_12h_tokens'),
+      reasoningTokens: getCount(getObject(raw, outputDetails), 'reasoning_tokens'),
       webSearches,
     },
-    countAt(raw, 'total_tokens'),
+    getCount(raw, 'total_tokens'),
   )
   return { type: 'model_usage', usage, raw }
 }

@@ -9,10 +9,10 @@ import {
   type ToolCallPart,
   type ToolResult,
 } from '@tallystick/core/vocabulary'
-import { toItems, numberAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
-import { inObject, readCallInput } from '../shared/reply.ts'
+import { toItems, getNumber, getObject, getText, mendText } from '../shared/json.ts'
+import { wrapInObject, readCallInput } from '../shared/reply.ts'
 import { type Binding, isIdentifier } from '../shared/request.ts'
-import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
+import { type Carried, carryParts, carryResult, type Carrier } from './request.ts'
 import {
   api,
   type CallKind,
@@ -51,11 +51,11 @@ export function toInput(
   const items = messages.map((message): readonly JsonObject[] => {
     switch (message.role) {
       case 'user': {
-        const pieces = carried(message.parts, carrier)
+        const pieces = carryParts(message.parts, carrier)
         const [first] = pieces
         const only = pieces.length === 1 && first?.kind === 'text' ? first.text : undefined
         // Without it the assistant would have the last word, which is another request.
-        const content = first === undefined ? '(The message is empty.)' : (only ?? pieces.map(inputPiece))
+        const content = first === undefined ? '(The message is empty.)' : (only ?? pieces.map(toInputPiece))
         return [{ role: 'user', content }]
       }
       case 'tool':
@@ -68,7 +68,7 @@ export function toInput(
     items
       .flat()
       .filter((item) => item['type'] === 'program')
-      .map((item) => textAt(item, 'call_id')),
+      .map((item) => getText(item, 'call_id')),
   )
   // The vendor refuses two items of one id, which servers that begin to count again give; it needs none.
   const taken = new Set<string>()
@@ -85,7 +85,7 @@ export function toInput(
     })
 }
 
-function inputPiece(piece: Carried): JsonObject {
+function toInputPiece(piece: Carried): JsonObject {
   switch (piece.kind) {
     case 'text':
       return { type: 'input_text', text: piece.text }
@@ -109,9 +109,9 @@ function inputPiece(piece: Carried): JsonObject {
  * output of the program is left out.
  */
 function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>): readonly JsonObject[] {
-  if (item['type'] === 'program_output') return programs.has(textAt(item, 'call_id')) ? [item] : []
-  const caller = objectAt(item, 'caller')
-  if (textAt(caller, 'type') !== 'program' || programs.has(textAt(caller, 'caller_id'))) return [item]
+  if (item['type'] === 'program_output') return programs.has(getText(item, 'call_id')) ? [item] : []
+  const caller = getObject(item, 'caller')
+  if (getText(caller, 'type') !== 'program' || programs.has(getText(caller, 'caller_id'))) return [item]
   const { caller: _, ...direct } = item
   return [direct]
 }
@@ -123,9 +123,9 @@ function renderResult(
   carrier: Carrier,
   { toWireId }: Binding,
 ): JsonObject {
-  const pieces = carriedResult(outcome, content, carrier)
+  const pieces = carryResult(outcome, content, carrier)
   const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))
-  const output = texts.every((text) => text !== undefined) ? texts.join('\n\n') : pieces.map(inputPiece)
+  const output = texts.every((text) => text !== undefined) ? texts.join('\n\n') : pieces.map(toInputPiece)
   const isSuccess = outcome === 'success'
   const call_id = toWireId(toolCallId)
   const call = calls.get(toolCallId)
@@ -164,7 +164,11 @@ function renderResult(
 function toShellOutput(words: string, isSuccess: boolean): JsonObject {
   const { input, malformed } = readCallInput(words)
   const said = malformed ? undefined : input
-  const [stdout, stderr, code] = [textAt(said, 'stdout'), textAt(said, 'stderr'), numberAt(said, 'exitCode')]
+  const [stdout, stderr, code] = [
+    getText(said, 'stdout'),
+    getText(said, 'stderr'),
+    getNumber(said, 'exitCode'),
+  ]
   const isTold = stdout !== undefined || stderr !== undefined
   const exit_code = code ?? (isSuccess ? 0 : 1)
   return {
@@ -177,12 +181,12 @@ function toShellOutput(words: string, isSuccess: boolean): JsonObject {
 function readWords(output: Json | undefined): string {
   if (typeof output === 'string') return output
   return toItems(output)
-    .map((piece) => textAt(piece, 'text') ?? '(This wire carries no picture or file here.)')
+    .map((piece) => getText(piece, 'text') ?? '(This wire carries no picture or file here.)')
     .join('\n\n')
 }
 
 /** Returns the digest of the history up to each place, which a service that keeps conversations had seen at that place. */
-export function seenUpTo(messages: readonly Message[]): (place: number) => string {
+export function digestUpTo(messages: readonly Message[]): (place: number) => string {
   const seen = ['']
   return (place) => {
     for (let next = seen.length; next <= place; next++) {
@@ -284,18 +288,18 @@ interface RestoredPart {
 function isGenuine({ part, providerState }: RestoredPart): boolean {
   if (part.type === 'provider') return providerState !== undefined && !awaitsCaller(providerState.item)
   if (part.type !== 'reasoning') return true
-  return !!textAt(providerState?.item, 'encrypted_content') || isPlainReasoning(providerState?.item)
+  return !!getText(providerState?.item, 'encrypted_content') || isPlainReasoning(providerState?.item)
 }
 
 function isPlainReasoning(item: JsonObject | undefined): boolean {
   const content = item?.['content']
-  return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
+  return Array.isArray(content) && content.some((one: Json) => !!getText(one, 'text'))
 }
 
 function renderGenuine(restored: RestoredPart, rendering: Rendering): JsonObject | undefined {
   const { part, providerState } = restored
   if (providerState === undefined) return renderPlain(restored, rendering)
-  const item = wellFormed(providerState.item)
+  const item = mendText(providerState.item)
   switch (part.type) {
     case 'text':
       return {
@@ -325,17 +329,17 @@ function renderPlain({ part, providerState }: RestoredPart, rendering: Rendering
   switch (part.type) {
     case 'text': {
       if (part.text.trim() === '') return undefined
-      const phase = providerState && textAt(providerState.item, 'phase')
+      const phase = providerState && getText(providerState.item, 'phase')
       const content = [{ type: 'output_text', text: part.text.toWellFormed() }]
       return { type: 'message', role: 'assistant', ...(phase && { phase }), content }
     }
     case 'tool_call': {
       if (isQuestion(providerState)) return providerState?.item
-      const namespace = providerState && textAt(providerState.item, 'namespace')
+      const namespace = providerState && getText(providerState.item, 'namespace')
       return { ...renderCall(part, providerState, rendering), ...(namespace && { namespace }) }
     }
     case 'provider':
-      return providerState && textAt(providerState.item, 'type') === 'compaction'
+      return providerState && getText(providerState.item, 'type') === 'compaction'
         ? providerState.item
         : undefined
     case 'reasoning':
@@ -345,7 +349,7 @@ function renderPlain({ part, providerState }: RestoredPart, rendering: Rendering
 
 /** True for the vendor's question whether it may call an MCP server, which has an answer of its own. */
 function isQuestion(providerState: OpaqueData | undefined): boolean {
-  return textAt(providerState?.item, 'type') === 'mcp_approval_request'
+  return getText(providerState?.item, 'type') === 'mcp_approval_request'
 }
 
 function renderContent({ part, providerState }: RestoredPart): JsonObject {
@@ -367,17 +371,17 @@ function renderCall(
   if (custom !== undefined) return { type: 'custom_tool_call', ...known, input: custom.toWellFormed() }
   // OpenAI takes any text; servers that render a template read it, and would refuse every later request.
   const unread = (text: string): string =>
-    ['openai', 'azure'].includes(provider) ? text.toWellFormed() : inObject(text.toWellFormed())
+    ['openai', 'azure'].includes(provider) ? text.toWellFormed() : wrapInObject(text.toWellFormed())
   return {
     type: 'function_call',
     ...known,
-    arguments: part.malformed ? unread(part.malformed.text) : JSON.stringify(wellFormed(part.input)),
+    arguments: part.malformed ? unread(part.malformed.text) : JSON.stringify(mendText(part.input)),
   }
 }
 
 /** Reads the text of a call of a custom tool. */
 function readCustomInput({ input }: ToolCallPart, providerState: OpaqueData | undefined): string | undefined {
-  return providerState?.field === undefined ? undefined : textAt(input, providerState.field)
+  return providerState?.field === undefined ? undefined : getText(input, providerState.field)
 }
 
 function readCall(
@@ -399,7 +403,7 @@ function readCall(
           : 'function_call',
     ownId: own ? part.providerCallId : undefined,
     caller: genuine ? (item?.['caller'] ?? undefined) : undefined,
-    maxOutput: native === 'shell' ? numberAt(objectAt(item, 'action'), 'max_output_length') : undefined,
+    maxOutput: native === 'shell' ? getNumber(getObject(item, 'action'), 'max_output_length') : undefined,
   }
 }
 
@@ -413,7 +417,7 @@ const idPrefixes: { readonly [type: string]: string } = {
 /** Removes an id that the vendor would refuse; it needs none. */
 function withFittingId(item: JsonObject): JsonObject {
   const { id, ...rest } = item
-  const prefix = idPrefixes[textAt(item, 'type') ?? '']
+  const prefix = idPrefixes[getText(item, 'type') ?? '']
   const fits = typeof id === 'string' && isIdentifier(id, 64) && prefix !== undefined && id.startsWith(prefix)
   return fits ? item : rest
 }
@@ -423,7 +427,7 @@ function withFittingId(item: JsonObject): JsonObject {
  * that leaves it open.
  */
 export function awaitsCaller(item: JsonObject): boolean {
-  const type = textAt(item, 'type')
-  if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'
+  const type = getText(item, 'type')
+  if (type === 'tool_search_call') return getText(item, 'execution') === 'client'
   return type === 'computer_call' || type === 'local_shell_call' || readNativeKind(item) !== undefined
 }

@@ -8,7 +8,7 @@ import type {
   ReplyPart,
   RequestedCall,
 } from '@tallystick/core/vocabulary'
-import { listAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { getList, getObject, omitFields, getText } from '../shared/json.ts'
 import { type CallInput, readCallInput, isEmptyInput } from '../shared/reply.ts'
 import { readCitations, readSources } from './request.ts'
 import { awaitsCaller } from './responses-messages.ts'
@@ -63,12 +63,12 @@ const nonInputFields = [
  * the caller has to answer.
  */
 function readExecuted(item: JsonObject): ProviderExecuted | undefined {
-  const type = textAt(item, 'type') ?? ''
-  const status = textAt(item, 'status')
-  const id = textAt(item, 'id')
+  const type = getText(item, 'type') ?? ''
+  const status = getText(item, 'status')
+  const id = getText(item, 'id')
   if (!executedKinds.has(type) || id === undefined || awaitsCaller(item)) return undefined
-  const server = textAt(item, 'server_label')
-  const name = textAt(item, 'name') ?? type.replace(/_call$/, '')
+  const server = getText(item, 'server_label')
+  const name = getText(item, 'name') ?? type.replace(/_call$/, '')
   const failed = (status ?? 'completed') !== 'completed' || (item['error'] ?? null) !== null
   return {
     id,
@@ -85,7 +85,7 @@ function readExecutedInput(item: JsonObject): JsonObject {
     const { input, malformed } = readCallInput(text)
     return malformed === undefined ? input : { text }
   }
-  return isJsonObject(text) ? text : (objectAt(item, 'action') ?? omitFields(item, nonInputFields))
+  return isJsonObject(text) ? text : (getObject(item, 'action') ?? omitFields(item, nonInputFields))
 }
 
 /** A piece of a message's content, or all the text of a reasoning item. */
@@ -119,7 +119,7 @@ export function classifyItem(
   { fields }: Item,
   { nativeTools, hasProviderTools, knows }: ReplyContext,
 ): 'message' | 'reasoning' | 'call' | 'provider' {
-  const type = textAt(fields, 'type')
+  const type = getText(fields, 'type')
   if (type === 'message' || type === 'reasoning') return type
   if (!isCallKind(type)) return 'provider'
   if (type === 'shell_call' || type === 'apply_patch_call') {
@@ -127,7 +127,7 @@ export function classifyItem(
     return native !== undefined && nativeTools[native] !== undefined ? 'call' : 'provider'
   }
   // xAI shows what its own tools do as calls of custom tools that nobody offered.
-  const name = textAt(fields, 'name') ?? ''
+  const name = getText(fields, 'name') ?? ''
   const isProviders = type === 'custom_tool_call' && hasProviderTools && name !== '' && !knows(name)
   return isProviders ? 'provider' : 'call'
 }
@@ -142,13 +142,13 @@ export function showText(piece: Piece, text: string): ModelSignal[] {
 /** Reads the texts that an item states: those of a message, or all paragraphs of reasoning as one. */
 export function readStatedTexts(fields: JsonObject): { readonly type: string; readonly text: string }[] {
   if (fields['type'] === 'reasoning') {
-    const paragraphs = [...listAt(fields, 'summary'), ...listAt(fields, 'content')]
-    const text = paragraphs.map((one) => textAt(one, 'text') ?? '').join('\n\n')
+    const paragraphs = [...getList(fields, 'summary'), ...getList(fields, 'content')]
+    const text = paragraphs.map((one) => getText(one, 'text') ?? '').join('\n\n')
     return [{ type: 'reasoning', text }]
   }
-  return listAt(fields, 'content').map((one) => {
-    const type = textAt(one, 'type') ?? 'output_text'
-    return { type, text: textAt(one, type === 'refusal' ? 'refusal' : 'text') ?? '' }
+  return getList(fields, 'content').map((one) => {
+    const type = getText(one, 'type') ?? 'output_text'
+    return { type, text: getText(one, type === 'refusal' ? 'refusal' : 'text') ?? '' }
   })
 }
 
@@ -170,10 +170,10 @@ export function readItemCall(
     ...read,
     opaque: toOpaque(context.provider, { ...data, at, ...(kept && { kept }) }),
   })
-  const callId = textAt(fields, 'call_id') ?? ''
-  const name = context.toolName(textAt(fields, 'name') ?? '')
+  const callId = getText(fields, 'call_id') ?? ''
+  const name = context.toolName(getText(fields, 'name') ?? '')
   const { nativeTools } = context
-  switch (textAt(fields, 'type') as CallKind) {
+  switch (getText(fields, 'type') as CallKind) {
     case 'function_call': {
       const text = readInputText(fields['arguments']) || inputText
       const isNothing = context.takesNothing(name) && isEmptyInput(text)
@@ -190,21 +190,21 @@ export function readItemCall(
     }
     // The vendor gave these tools their form: the item goes back as it came.
     case 'shell_call': {
-      const input = omitFields(objectAt(fields, 'action') ?? {}, [])
+      const input = omitFields(getObject(fields, 'action') ?? {}, [])
       return toCall(callId, nativeTools.shell ?? '', { input }, { item: fields })
     }
     case 'apply_patch_call': {
-      const input = omitFields(objectAt(fields, 'operation') ?? {}, [])
+      const input = omitFields(getObject(fields, 'operation') ?? {}, [])
       return toCall(callId, nativeTools.apply_patch ?? '', { input }, { item: fields })
     }
     case 'mcp_approval_request': {
       // A person is asked about the tool and its input.
       const input = {
-        server: textAt(fields, 'server_label') ?? '',
-        tool: textAt(fields, 'name') ?? '',
+        server: getText(fields, 'server_label') ?? '',
+        tool: getText(fields, 'name') ?? '',
         input: readExecutedInput({ arguments: readInputText(fields['arguments']) }),
       }
-      return toCall(textAt(fields, 'id') ?? '', context.approvalTool, { input }, { item: fields })
+      return toCall(getText(fields, 'id') ?? '', context.approvalTool, { input }, { item: fields })
     }
   }
 }
@@ -237,7 +237,7 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       return [...item.pieces]
         .sort(([a], [b]) => a - b)
         .map(([index, { type, text, part }]) => {
-          const stated = listAt(fields, 'content')[index]
+          const stated = getList(fields, 'content')[index]
           const piece = isJsonObject(stated) ? stated : {}
           const citations = readCitations(piece['annotations'])
           // Citations go back with the text. Token odds do not.
@@ -256,7 +256,7 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       const piece = item.pieces.get(0)
       if (piece === undefined) return []
       const { text, place } = piece
-      const isStated = listAt(fields, 'content').length > 0 || !!textAt(fields, 'encrypted_content')
+      const isStated = getList(fields, 'content').length > 0 || !!getText(fields, 'encrypted_content')
       // Reasoning may stream in the open, and the item as it ended leave it out.
       const isLeftOut = !isStated && place.startsWith('content') && text !== ''
       const whole = isLeftOut ? { ...fields, content: [{ type: 'reasoning_text', text }] } : fields
@@ -268,13 +268,13 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       if (!item.closed || part === undefined) return []
       const executed = readExecuted(fields)
       const sources = readSources([
-        ...listAt(objectAt(fields, 'action'), 'sources'),
-        ...listAt(fields, 'results'),
+        ...getList(getObject(fields, 'action'), 'sources'),
+        ...getList(fields, 'results'),
       ])
       return [
         {
           type: 'provider',
-          kind: textAt(fields, 'type') ?? 'unknown',
+          kind: getText(fields, 'type') ?? 'unknown',
           opaque: carry(fields),
           part,
           ...(executed && { executed }),

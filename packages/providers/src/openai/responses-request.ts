@@ -7,17 +7,17 @@ import { bindCalls, type ToolNames, withAnswerSchema, withProviderOptions } from
 import { readCode } from './failure.ts'
 import type { OpenAICustomTool, OpenAIOptions, OpenAIWarning } from './options.ts'
 import {
-  callContext,
+  createCallContext,
   type CallContext,
   effortName,
-  refusedField,
-  refusedMessage,
-  samplingFields,
-  takenChoice,
+  findRefusedField,
+  describeRefusedField,
+  toSamplingFields,
+  pickChoice,
 } from './request.ts'
-import { findLastKept, type GoingOn, readKept, seenUpTo, toInput } from './responses-messages.ts'
+import { findLastKept, type GoingOn, readKept, digestUpTo, toInput } from './responses-messages.ts'
 import { api, type KeptResponse, type NativeKind, type WireRequest } from './responses-wire.ts'
-import { fitAnswer, offeredChoice, offeredTool } from './tools.ts'
+import { fitAnswer, toOfferedChoice, toOfferedTool } from './tools.ts'
 
 /** Without tools the vendor takes no field about them. */
 function renderTools(
@@ -29,9 +29,9 @@ function renderTools(
   const tools = [...settings.providerTools, ...request.tools.map((tool) => renderTool(tool, names, settings))]
   if (tools.length === 0) return {}
   const { toolChoice } = request
-  const native = toolChoice.type === 'tool' ? nativeKind(toolChoice.name, settings) : undefined
-  const wanted = native === undefined ? offeredChoice(toolChoice, names, settings) : { type: native }
-  const choice = takenChoice<typeof wanted>(wanted, refused, settings.warn)
+  const native = toolChoice.type === 'tool' ? findNativeKind(toolChoice.name, settings) : undefined
+  const wanted = native === undefined ? toOfferedChoice(toolChoice, names, settings) : { type: native }
+  const choice = pickChoice<typeof wanted>(wanted, refused, settings.warn)
   return {
     tools,
     ...(choice !== undefined && { tool_choice: choice }),
@@ -39,17 +39,17 @@ function renderTools(
   }
 }
 
-function nativeKind(name: string, { nativeTools }: RenderSettings): NativeKind | undefined {
+function findNativeKind(name: string, { nativeTools }: RenderSettings): NativeKind | undefined {
   return (['shell', 'apply_patch'] as const).find((kind) => nativeTools[kind] === name)
 }
 
 function renderTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
-  const native = nativeKind(tool.name, settings)
+  const native = findNativeKind(tool.name, settings)
   if (native !== undefined) {
     const local = native === 'shell' ? { environment: { type: 'local' } } : {}
     return { type: native, ...local, ...getOwn(settings.toolFields, tool.name) }
   }
-  const { type, fields, strict, more } = offeredTool(tool, names, { ...settings, knowsStrict: true })
+  const { type, fields, strict, more } = toOfferedTool(tool, names, { ...settings, knowsStrict: true })
   return { type, ...fields, ...(strict !== undefined && { strict }), ...more }
 }
 
@@ -73,7 +73,7 @@ function renderWriting(
   const given = extraBody['reasoning'] ?? settings.reasoning
   const takesEffort = !refused.includes(effortName)
   if (effort !== undefined && !takesEffort)
-    settings.warn({ what: 'model_settings', message: refusedMessage(effortName) })
+    settings.warn({ what: 'model_settings', message: describeRefusedField(effortName) })
   return {
     ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
     ...omitUndefined({
@@ -86,7 +86,7 @@ function renderWriting(
     ...(effort !== undefined &&
       takesEffort && { reasoning: { ...(given as JsonObject | undefined), effort } }),
     ...(include.length > 0 && { include }),
-    ...samplingFields(modelSettings, { maxStop: 0, seedField: 'none' }, { ...settings, refused }),
+    ...toSamplingFields(modelSettings, { maxStop: 0, seedField: 'none' }, { ...settings, refused }),
   }
 }
 
@@ -120,7 +120,7 @@ export function renderRequest(
     warn: settings.warn,
   })
   const rendering = { provider, modelId, binding }
-  const seen = seenUpTo(messages)
+  const seen = digestUpTo(messages)
   const known = typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
   const goingOn =
     changes.stateLost || state === 'none' ? undefined : findLastKept(messages, known, seen, rendering)
@@ -151,7 +151,7 @@ export function renderRequest(
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
     context: {
-      ...callContext(request, binding.names, settings),
+      ...createCallContext(request, binding.names, settings),
       approvalTool: settings.approvalTool,
       nativeTools: settings.nativeTools,
       hasProviderTools: settings.providerTools.length > 0 || settings.extraBody?.['tools'] !== undefined,
@@ -243,7 +243,7 @@ const lostCodes = new Set(['previous_response_not_found', 'conversation_not_foun
  * hold `forGood`, for every later call of the model. `undefined` if there is no such thing, or if the request went without it
  * already. `given` is a past that only the provider keeps; losing it is final.
  */
-export function fallbackFor({
+export function findFallback({
   failure,
   body,
   changes,
@@ -278,7 +278,7 @@ export function fallbackFor({
     return { now: without, forGood: without, warning: { what: 'reasoning', message } }
   }
   const before = changes.refused ?? []
-  const field = refusedField(failure, body)
+  const field = findRefusedField(failure, body)
   if (field === undefined || before.includes(field)) return undefined
   const without = { refused: [...before, field] }
   return { now: without, forGood: without }

@@ -1,10 +1,10 @@
 import type { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
-import { listAt, numberAt, objectAt, textAt } from '../shared/json.ts'
+import { getList, getNumber, getObject, getText } from '../shared/json.ts'
 import type { ReplyReader } from '../shared/reply.ts'
-import { contradiction, failureInStream, unrunCall } from './failure.ts'
-import { usageSignal } from './request.ts'
+import { createContradiction, toStreamFailure, createUnrunCallError } from './failure.ts'
+import { toUsageSignal } from './request.ts'
 import { awaitsCaller } from './responses-messages.ts'
 import {
   classifyItem,
@@ -93,13 +93,13 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
       case 'response.incomplete':
         return [...this.#start(response), ...this.#finish(response, type === 'response.completed')]
       case 'response.failed':
-        this.failure = failureInStream(response.error ?? {})
+        this.failure = toStreamFailure(response.error ?? {})
         return this.#readUsage(response)
       case 'error':
-        throw failureInStream(event.error ?? event)
+        throw toStreamFailure(event.error ?? event)
       default:
         // The client looks for it in each record; in a list, which some servers send, it finds nothing.
-        if (event.error) throw failureInStream(event.error)
+        if (event.error) throw toStreamFailure(event.error)
         return []
     }
   }
@@ -122,15 +122,17 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
   }
 
   #start(response: WireResponse = {}, created = false): ModelSignal[] {
-    const id = textAt(response, 'id')
+    const id = getText(response, 'id')
     if (this.#started) {
       if (!created || id === this.#responseId || this.#responseId === undefined) return []
-      throw contradiction('a second response began before the first had ended, as when a gateway tries again')
+      throw createContradiction(
+        'a second response began before the first had ended, as when a gateway tries again',
+      )
     }
     this.#started = true
     this.#responseId = id
     this.#kept = id === undefined ? undefined : this.#context.kept(id)
-    const servedModel = textAt(response, 'model')
+    const servedModel = getText(response, 'model')
     return [{ type: 'model_started', ...omitUndefined({ providerMessageId: id, servedModel }) }]
   }
 
@@ -141,12 +143,12 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
 
   #addItem(index: number, given: JsonObject | undefined): ModelSignal[] {
     if (!isJsonObject(given) || typeof given['type'] !== 'string') {
-      throw contradiction(`item ${index} began without a type`)
+      throw createContradiction(`item ${index} began without a type`)
     }
     const open = this.#byIndex.get(index)
     if (open && !open.closed) {
       if (open.fields['type'] === given['type']) return []
-      throw contradiction(`item ${index} began twice, as two things`)
+      throw createContradiction(`item ${index} began twice, as two things`)
     }
     const before = this.#releaseUnread()
     this.#openItem(index, given)
@@ -154,7 +156,7 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
   }
 
   #openItem(index: number, fields: JsonObject): Item {
-    const type = textAt(fields, 'type')
+    const type = getText(fields, 'type')
     const whole = type !== 'message' && type !== 'reasoning'
     const item: Item = {
       at: index,
@@ -183,18 +185,18 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
   #continueItem(index: number, type: string): Item {
     const item = this.#byIndex.get(index)
     if (item === undefined) return this.#openItem(index, { type })
-    if (item.closed) throw contradiction(`item ${index} continued after its end`)
+    if (item.closed) throw createContradiction(`item ${index} continued after its end`)
     return item
   }
 
   #openPiece(index: number, { content_index: place = 0, part }: WireEvent): ModelSignal[] {
     const item = this.#byIndex.get(index)
-    const type = textAt(part, 'type')
+    const type = getText(part, 'type')
     if (item === undefined || classifyItem(item, this.#context) !== 'message' || item.pieces.has(place))
       return []
     if (type !== 'output_text' && type !== 'refusal') return []
     const piece = this.#addPiece(item, place, type)
-    return showText(piece, textAt(part, type === 'refusal' ? 'refusal' : 'text') ?? '')
+    return showText(piece, getText(part, type === 'refusal' ? 'refusal' : 'text') ?? '')
   }
 
   #addText(index: number, { content_index: place = 0, delta }: WireEvent, type: string): ModelSignal[] {
@@ -219,7 +221,7 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
     if (classifyItem(item, this.#context) !== 'call' || typeof delta !== 'string' || delta === '') return []
     const isFirst = item.inputText === ''
     item.inputText += delta
-    if (textAt(item.fields, 'type') !== 'custom_tool_call') return this.#showInput(item, delta)
+    if (getText(item.fields, 'type') !== 'custom_tool_call') return this.#showInput(item, delta)
     // Free text becomes JSON, an object with one field, piece by piece.
     const field = this.#context.customField(this.#readToolName(item))
     const begin = isFirst ? `{${JSON.stringify(field)}:"` : ''
@@ -232,15 +234,15 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
 
   #readToolName({ fields }: Item): string {
     const { approvalTool, toolName } = this.#context
-    return fields['type'] === 'mcp_approval_request' ? approvalTool : toolName(textAt(fields, 'name') ?? '')
+    return fields['type'] === 'mcp_approval_request' ? approvalTool : toolName(getText(fields, 'name') ?? '')
   }
 
   /** The item as it ended wins over what streamed: text that it does not hold is replaced. */
   #closeItem(index: number, given: JsonObject | undefined, known = this.#byIndex.get(index)): ModelSignal[] {
     if (!isJsonObject(given) || typeof given['type'] !== 'string') {
-      throw contradiction(`item ${index} ended without a type`)
+      throw createContradiction(`item ${index} ended without a type`)
     }
-    if (known?.closed === true && textAt(known.fields, 'id') === textAt(given, 'id')) return []
+    if (known?.closed === true && getText(known.fields, 'id') === getText(given, 'id')) return []
     const open = known?.closed === false
     if (this.#isToldAgain(given, open ? known : undefined)) {
       if (open) known.closed = true
@@ -253,20 +255,20 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
     const kind = classifyItem(item, this.#context)
     if (kind === 'provider') return before
     if (kind !== 'call') return [...before, ...this.#showRest(item)]
-    const isText = item.inputText !== '' && textAt(item.fields, 'type') === 'custom_tool_call'
+    const isText = item.inputText !== '' && getText(item.fields, 'type') === 'custom_tool_call'
     return [...before, ...(isText ? this.#showInput(item, '"}') : []), ...this.#readCall(item)]
   }
 
   /** True for an item that ended before, under another index: ids and content are equal. */
   #isToldAgain(given: JsonObject, open: Item | undefined): boolean {
-    const id = textAt(given, 'call_id') || textAt(given, 'id')
+    const id = getText(given, 'call_id') || getText(given, 'id')
     // Text that was shown stays a part of the reply.
     if (!id || (open !== undefined && open.pieces.size > 0)) return false
     return this.#items.some(
       ({ closed, fields }) =>
         closed &&
         fields['type'] === given['type'] &&
-        (textAt(fields, 'call_id') || textAt(fields, 'id')) === id &&
+        (getText(fields, 'call_id') || getText(fields, 'id')) === id &&
         describeContent(fields) === describeContent(given),
     )
   }
@@ -288,7 +290,7 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
   /** Reads a complete call, and reports it if it can be read. */
   #readCall(item: Item): ModelSignal[] {
     // The reply was cut inside the call: the request is not whole.
-    if (textAt(item.fields, 'status') === 'incomplete') return []
+    if (getText(item.fields, 'status') === 'incomplete') return []
     item.call = readItemCall(item, this.#context, this.#kept)
     if (item.call.malformed !== undefined) {
       this.#unread = item
@@ -322,13 +324,13 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
     )
     const usage = this.#readUsage(response)
     if (completed && waiting !== undefined) {
-      this.failure = unrunCall(textAt(waiting.fields, 'type') ?? '')
+      this.failure = createUnrunCallError(getText(waiting.fields, 'type') ?? '')
       return [...late, ...usage]
     }
     const parts: readonly ReplyPart[] = items
       .flatMap((item) => toParts(item, context, this.#kept))
       .sort((a, b) => a.part - b.part)
-    const raw = textAt(response.incomplete_details, 'reason')
+    const raw = getText(response.incomplete_details, 'reason')
     const hasCalls = parts.some((part) => part.type === 'tool_call')
     const isRefused = items.some(({ pieces }) =>
       [...pieces.values()].some((piece) => piece.type === 'refusal'),
@@ -373,7 +375,7 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
     if (this.#unread) delete this.#unread.call
     this.#unread = undefined
     return this.#matchItems(response).flatMap(({ fields, known }) =>
-      known === undefined || known.closed || isCallKind(textAt(fields, 'type'))
+      known === undefined || known.closed || isCallKind(getText(fields, 'type'))
         ? []
         : this.#closeItem(known.at, fields, known),
     )
@@ -385,12 +387,12 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
    * are two if their ids and contents differ.
    */
   #matchItems(response: WireResponse): readonly StatedItem[] {
-    const stated = listAt(response, 'output')
+    const stated = getList(response, 'output')
       .filter(isJsonObject)
       .map((fields): StatedItem => ({ fields, known: undefined }))
     const left = new Set(this.#items)
     const contents = (fields: JsonObject): readonly string[] => [describeContent(fields)]
-    for (const readKeys of [idKeys, contents, typeKeys]) {
+    for (const readKeys of [listIdKeys, contents, listTypeKeys]) {
       const byKey = new Map<string, Item[]>()
       for (const item of left) {
         for (const key of readKeys(item.fields, item)) byKey.set(key, [...(byKey.get(key) ?? []), item])
@@ -409,25 +411,25 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
 
   #readUsage({ usage, tool_usage: tools }: WireResponse): ModelSignal[] {
     if (!isJsonObject(usage)) return []
-    const reported = numberAt(objectAt(tools, 'web_search'), 'num_requests')
+    const reported = getNumber(getObject(tools, 'web_search'), 'num_requests')
     // Some servers do not count searches. To open a page is not one.
     const seen = this.#items.filter(({ fields }) => {
-      const action = textAt(objectAt(fields, 'action'), 'type') ?? 'search'
+      const action = getText(getObject(fields, 'action'), 'type') ?? 'search'
       return fields['type'] === 'web_search_call' && action === 'search'
     })
-    return [usageSignal(usage, 'responses', reported ?? (seen.length || undefined))]
+    return [toUsageSignal(usage, 'responses', reported ?? (seen.length || undefined))]
   }
 }
 
-function idKeys(fields: JsonObject): readonly string[] {
+function listIdKeys(fields: JsonObject): readonly string[] {
   return ['call_id', 'id'].flatMap((name) => {
-    const id = textAt(fields, name)
-    return id ? [`${textAt(fields, 'type')} ${name} ${id}`] : []
+    const id = getText(fields, name)
+    return id ? [`${getText(fields, 'type')} ${name} ${id}`] : []
   })
 }
 
 /** A call that ended under another id is another one. */
-function typeKeys(fields: JsonObject, item?: Item): readonly string[] {
-  const type = textAt(fields, 'type') ?? ''
+function listTypeKeys(fields: JsonObject, item?: Item): readonly string[] {
+  const type = getText(fields, 'type') ?? ''
   return item?.closed && isCallKind(type) ? [] : [type]
 }

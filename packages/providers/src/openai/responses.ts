@@ -1,11 +1,16 @@
 import type { Model } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { createModel, lazyClient } from '../shared/model.ts'
+import { createModel, createLazyClient } from '../shared/model.ts'
 import { copyOptions, type RecordedOptions } from '../shared/options.ts'
-import { type BackgroundCalls, officialClient, type OpenAIClient, sdk, startCall } from './client.ts'
+import { type BackgroundCalls, createOfficialClient, type OpenAIClient, sdk, startCall } from './client.ts'
 import { failures } from './failure.ts'
 import { checkResponsesOptions, type OpenAIOptions, type OpenAIWarning, boundWebSearches } from './options.ts'
-import { type FallbackChanges, fallbackFor, renderRequest, type RenderSettings } from './responses-request.ts'
+import {
+  type FallbackChanges,
+  findFallback,
+  renderRequest,
+  type RenderSettings,
+} from './responses-request.ts'
 import { ResponsesReader } from './responses-stream.ts'
 import { api } from './responses-wire.ts'
 
@@ -45,7 +50,9 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
     options,
     recorded,
     failures,
-    client: lazyClient('openai', sdk, options, (module, secrets) => officialClient(module, options, secrets)),
+    client: createLazyClient('openai', sdk, options, (module, secrets) =>
+      createOfficialClient(module, options, secrets),
+    ),
     start: (call) => {
       const { client, request, warn } = call
       let changes = learnt
@@ -58,14 +65,14 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
           return { body, reader: new ResponsesReader(context) }
         },
         adapt: (failure, body) => {
-          const more = fallbackFor({ failure, body, changes, given: request.providerState })
+          const more = findFallback({ failure, body, changes, given: request.providerState })
           if (more === undefined) return false
           changes = { ...changes, ...more.now }
           learnt = { ...learnt, ...more.forGood }
           if (more.warning) warn(more.warning)
           return true
         },
-        background: options.background ? backgroundCalls(client) : undefined,
+        background: options.background ? findBackgroundCalls(client) : undefined,
         create: (body, given) => client.responses.create(body, given),
       })
     },
@@ -73,7 +80,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
 }
 
 /** `undefined` for a client of the user's own that cannot continue a response. */
-function backgroundCalls({ responses }: OpenAIClient): BackgroundCalls | undefined {
+function findBackgroundCalls({ responses }: OpenAIClient): BackgroundCalls | undefined {
   if (responses.retrieve === undefined) return undefined
   // The official client takes more than it needs to be known for.
   const known = responses as unknown as { readonly retrieve: BackgroundCalls['retrieve'] } & {

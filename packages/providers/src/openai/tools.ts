@@ -1,8 +1,8 @@
 import { acceptsNull, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
-import { listAt, objectAt, textAt } from '../shared/json.ts'
+import { getList, getObject, getText } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
-import { schemaInWords, type ToolNames } from '../shared/request.ts'
+import { describeSchemaMove, type ToolNames } from '../shared/request.ts'
 import {
   essentialKeywords,
   handledKeywords,
@@ -99,7 +99,7 @@ export function fitAnswer(
   warn: Warn<OpenAIWarning>,
 ): Pick<FittedSchema, 'schema' | 'strict'> | undefined {
   if (!isAnswerSchema(given)) {
-    const message = schemaInWords('it is not one of an object, which is all that the vendor takes')
+    const message = describeSchemaMove('it is not one of an object, which is all that the vendor takes')
     warn({ what: 'output_schema', message })
     return undefined
   }
@@ -114,11 +114,11 @@ function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonOb
   if (place.depth > maxDepth) {
     throw new NotStrictError(`it is nested deeper than ${maxDepth} levels at ${place.path}`)
   }
-  const reference = textAt(node, '$ref')
+  const reference = getText(node, '$ref')
   if (reference !== undefined) {
     if (!reference.startsWith('#')) throw new NotStrictError(`${place.path} refers to another document`)
     // Beside a reference the vendor takes nothing.
-    return { $ref: reference, ...definitions(node, place, fitting) }
+    return { $ref: reference, ...fitAllDefinitions(node, place, fitting) }
   }
   if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, place.path), place, fitting)
   const keywords: { [keyword: string]: Json } = {}
@@ -127,10 +127,10 @@ function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonOb
     if (kept.has(keyword)) keywords[keyword] = value
     else if (!silent.has(keyword)) fitting.notes.push(`${keyword} at ${place.path} was left out`)
   }
-  const format = textAt(node, 'format')
+  const format = getText(node, 'format')
   if (format !== undefined && knownFormats.includes(format)) keywords['format'] = format
   else if (format !== undefined) fitting.notes.push(`format ${format} at ${place.path} was left out`)
-  return { ...keywords, ...shape(node, place, fitting), ...definitions(node, place, fitting) }
+  return { ...keywords, ...shape(node, place, fitting), ...fitAllDefinitions(node, place, fitting) }
 }
 
 /** Returns the keywords for the content of a node: its choices, items or properties. */
@@ -155,9 +155,9 @@ function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
   return { anyOf, ...listed, ...closed }
 }
 
-function definitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonObject {
+function fitAllDefinitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonObject {
   const named = ['$defs', 'definitions'].flatMap((keyword) => {
-    const all = objectAt(node, keyword)
+    const all = getObject(node, keyword)
     if (all === undefined) return []
     const entries = Object.entries(all).map(([name, schema]): [string, JsonObject] => [
       name,
@@ -170,7 +170,7 @@ function definitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonO
 
 function closeObject(node: JsonObject, { path, depth }: Place, fitting: Fitting): JsonObject {
   const properties = readClosedProperties(node, path)
-  const required = new Set(listAt(node, 'required'))
+  const required = new Set(getList(node, 'required'))
   const entries = Object.entries(properties).map(([name, schema]): [string, JsonObject] => {
     const at = `${path}/properties/${name}`
     fitting.count.properties += 1
@@ -210,7 +210,7 @@ export interface OfferedTool {
 }
 
 /** Renders a tool, and warns of what its schema loses. */
-export function offeredTool(tool: ToolDefinition, names: ToolNames, settings: OfferSettings): OfferedTool {
+export function toOfferedTool(tool: ToolDefinition, names: ToolNames, settings: OfferSettings): OfferedTool {
   const more = getOwn(settings.toolFields, tool.name) ?? {}
   const described: JsonObject = {
     name: names.toWire(tool.name),
@@ -232,7 +232,7 @@ export function offeredTool(tool: ToolDefinition, names: ToolNames, settings: Of
 }
 
 /** Returns the choice of tools, named as a function or a custom tool; `undefined` leaves it to the model. */
-export function offeredChoice(
+export function toOfferedChoice(
   choice: ToolChoice,
   names: ToolNames,
   { customTools }: Pick<OfferSettings, 'customTools'>,

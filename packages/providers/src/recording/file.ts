@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import { toCanonicalJson, computeDigest, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
+import { getNumber, getObject, parseJson, getText } from '../shared/json.ts'
 import { struckOut, withoutKeyShapes } from '../shared/secrets.ts'
 
 /** A recording holds exchanges over HTTP with their bytes, or calls of a model with their signals. */
@@ -59,8 +59,8 @@ export function readRecording(file: string, kind: RecordingKind): readonly JsonO
       `Line ${place + 1} of the recording ${file} is not a JSON object, so the recording is damaged. Record it again.`,
     )
   })
-  const found = textAt(header, 'recording')
-  const foundVersion = numberAt(header, 'version')
+  const found = getText(header, 'recording')
+  const foundVersion = getNumber(header, 'version')
   if (found !== kind || foundVersion !== version) {
     const other = found === undefined ? 'no recording' : `a recording of ${found}, version ${foundVersion}`
     throw new ConfigurationError(
@@ -134,14 +134,14 @@ function withoutSecrets(text: string, secrets: readonly string[]): string {
 }
 
 /** Strikes out these secrets, and texts whose name says that they are one. */
-function bodyWithoutSecrets(value: Json, secrets: readonly string[]): Json {
+function omitSecrets(value: Json, secrets: readonly string[]): Json {
   if (typeof value === 'string') return withoutSecrets(value, secrets)
-  if (Array.isArray(value)) return value.map((item: Json) => bodyWithoutSecrets(item, secrets))
+  if (Array.isArray(value)) return value.map((item: Json) => omitSecrets(item, secrets))
   if (!isJsonObject(value)) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, field]) => [
       key,
-      secretFields.test(key) && typeof field === 'string' ? struckOut : bodyWithoutSecrets(field, secrets),
+      secretFields.test(key) && typeof field === 'string' ? struckOut : omitSecrets(field, secrets),
     ]),
   )
 }
@@ -224,14 +224,14 @@ export async function describeRequest(
     request: {
       method: asked.method,
       url: `${origin}${pathname}`,
-      body: text === '' ? null : bodyWithoutSecrets((parseJson(text) as Json | undefined) ?? text, secrets),
+      body: text === '' ? null : omitSecrets((parseJson(text) as Json | undefined) ?? text, secrets),
     },
     secrets,
   }
 }
 
 /** Equal for requests that get the same answer. The host does not count: recordings are played anywhere. */
-export function exchangeKey({ method, url, body }: RecordedRequest): string {
+export function computeExchangeKey({ method, url, body }: RecordedRequest): string {
   return computeDigest(`${method} ${new URL(url).pathname} ${withoutRunIds(toCanonicalJson(body))}`)
 }
 
@@ -248,28 +248,28 @@ export type ExchangeLine =
 export function readExchanges(lines: readonly JsonObject[]): readonly Exchange[] | undefined {
   const exchanges = new Map<number, Exchange & { readonly pieces: RecordedPiece[] }>()
   for (const line of lines) {
-    const number = numberAt(line, 'number') ?? 0
+    const number = getNumber(line, 'number') ?? 0
     const before = exchanges.get(number)
-    const ending = objectAt(line, 'ending')
+    const ending = getObject(line, 'ending')
     const begun = before === undefined ? readBeginning(line) : undefined
     if (begun !== undefined) exchanges.set(number, begun)
     else if (before === undefined) return undefined
-    else if (textAt(line, 'text') !== undefined || textAt(line, 'base64') !== undefined) {
+    else if (getText(line, 'text') !== undefined || getText(line, 'base64') !== undefined) {
       before.pieces.push(line as unknown as RecordedPiece)
-    } else if (textAt(ending, 'type') === undefined) return undefined
+    } else if (getText(ending, 'type') === undefined) return undefined
     else exchanges.set(number, { ...before, ending: ending as unknown as ExchangeEnding })
   }
   return [...exchanges].toSorted(([one], [other]) => one - other).map(([, exchange]) => exchange)
 }
 
 function readBeginning(line: JsonObject): (Exchange & { readonly pieces: RecordedPiece[] }) | undefined {
-  const request = objectAt(line, 'request')
-  if (request === undefined || !URL.canParse(textAt(request, 'url') ?? '')) return undefined
-  const status = numberAt(line, 'status')
+  const request = getObject(line, 'request')
+  if (request === undefined || !URL.canParse(getText(request, 'url') ?? '')) return undefined
+  const status = getNumber(line, 'status')
   return {
     request: request as unknown as RecordedRequest,
     ...(status !== undefined && { status }),
-    headers: (objectAt(line, 'headers') ?? {}) as Readonly<Record<string, string>>,
+    headers: (getObject(line, 'headers') ?? {}) as Readonly<Record<string, string>>,
     pieces: [],
     ending: { type: 'abandoned' },
   }

@@ -4,7 +4,7 @@ import {
   toBytes,
   type Exchange,
   type ExchangeEnding,
-  exchangeKey,
+  computeExchangeKey,
   readExchanges,
   readRecording,
   type RecordedRequest,
@@ -17,13 +17,13 @@ import { type PlayedFetchOptions, playedOptions, requireRecordingOptions } from 
 /**
  * Finds where two values first differ, as a path such as `messages.2.content`. Values are prompts, so it does not say how.
  */
-function firstDifference(one: Json | undefined, other: Json | undefined, path = ''): string | undefined {
+function findFirstDifference(one: Json | undefined, other: Json | undefined, path = ''): string | undefined {
   if (one === other) return undefined
   if (!isComposed(one) || !isComposed(other) || Array.isArray(one) !== Array.isArray(other)) {
     return path || 'all of it'
   }
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    const inner = firstDifference(one[key], other[key], path === '' ? key : `${path}.${key}`)
+    const inner = findFirstDifference(one[key], other[key], path === '' ? key : `${path}.${key}`)
     if (inner !== undefined) return inner
   }
   return undefined
@@ -56,14 +56,14 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
     )
   }
   const order = new ReplayOrder(
-    exchanges.map((entry) => ({ key: exchangeKey(entry.request), entry })),
+    exchanges.map((entry) => ({ key: computeExchangeKey(entry.request), entry })),
     options.match ?? 'request',
   )
   const play = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
     signal?.throwIfAborted()
     const { request } = await describeRequest(input, init)
-    const exchange = order.take(exchangeKey(request))
+    const exchange = order.take(computeExchangeKey(request))
     if (exchange !== undefined) return playExchange(exchange, signal ?? undefined)
     const [waiting] = order.left
     const why =
@@ -91,14 +91,14 @@ function findDifference(request: RecordedRequest, recorded: RecordedRequest): st
   if (new URL(request.url).pathname !== new URL(recorded.url).pathname) return 'its path'
   const bare = ({ body }: RecordedRequest) =>
     JSON.parse(withoutRunIds(JSON.stringify(body))) as RecordedRequest['body']
-  return firstDifference(bare(recorded), bare(request))
+  return findFirstDifference(bare(recorded), bare(request))
 }
 
 async function playExchange(
   { status, headers, pieces, ending }: Exchange,
   signal: AbortSignal | undefined,
 ): Promise<Response> {
-  if (status === undefined) return await brokenOff(ending, signal)
+  if (status === undefined) return await breakOff(ending, signal)
   const left = [...pieces]
   const body = new ReadableStream<Uint8Array>(
     {
@@ -109,7 +109,7 @@ async function playExchange(
         const piece = left.shift()
         if (piece !== undefined) return controller.enqueue(toBytes(piece))
         if (ending.type === 'end') return controller.close()
-        await brokenOff(ending, signal)
+        await breakOff(ending, signal)
       },
     },
     { highWaterMark: 0 },
@@ -118,7 +118,7 @@ async function playExchange(
 }
 
 /** Breaks as the connection did; or, if it was given up, waits until it is given up again. */
-function brokenOff(ending: ExchangeEnding, signal: AbortSignal | undefined): Promise<never> {
+function breakOff(ending: ExchangeEnding, signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     if (ending.type === 'broken') {
       const { message, code } = ending

@@ -10,7 +10,7 @@ import {
   type ModelSignal,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscriber } from 'rxjs'
-import { listAt, numberAt, objectAt, textAt } from '../shared/json.ts'
+import { getList, getNumber, getObject, getText } from '../shared/json.ts'
 import { readRecording, RecordingWriter, ReplayOrder, withoutRunIds } from './file.ts'
 import { type PlayedModelOptions, playedOptions, requireRecordingOptions } from './recording-fetch.ts'
 
@@ -121,13 +121,13 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
   requireRecordingOptions('playedModel', playedOptions, { file, options })
   const calls = readRecording(file, 'calls')
     .map((line, place): RecordedCall => {
-      const [model, request, ending] = ['model', 'request', 'ending'].map((key) => objectAt(line, key))
+      const [model, request, ending] = ['model', 'request', 'ending'].map((key) => getObject(line, key))
       const isCall =
-        numberAt(line, 'number') !== undefined &&
-        textAt(model, 'modelId') !== undefined &&
-        textAt(request, 'tools') !== undefined &&
-        textAt(ending, 'type') !== undefined &&
-        listAt(line, 'signals').every(isJsonObject)
+        getNumber(line, 'number') !== undefined &&
+        getText(model, 'modelId') !== undefined &&
+        getText(request, 'tools') !== undefined &&
+        getText(ending, 'type') !== undefined &&
+        getList(line, 'signals').every(isJsonObject)
       if (isCall) return line as unknown as RecordedCall
       throw new ConfigurationError(
         `Line ${place + 2} of the recording ${file} is not a call of a model, so the recording is damaged. Record it again.`,

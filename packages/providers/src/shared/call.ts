@@ -3,7 +3,7 @@ import type { Cancel, ModelContext, ModelSignal } from '@tallystick/core/vocabul
 import type { Subscriber } from 'rxjs'
 import { observeResponse, type ResponseFacts, SilenceWatch, StreamTail, type Timeouts } from './body.ts'
 import { type WireFailures, withRequestId } from './failure.ts'
-import { textAt } from './json.ts'
+import { getText } from './json.ts'
 import type { ReplyReader } from './reply.ts'
 
 export const longestTimerMs: number = 2 ** 31 - 1
@@ -20,7 +20,7 @@ export interface Connection {
   observed: boolean
 }
 
-function newConnection(watch: SilenceWatch): Connection {
+function createConnection(watch: SilenceWatch): Connection {
   return { abort: new AbortController(), watch, facts: {}, tail: new StreamTail(), observed: false }
 }
 
@@ -97,7 +97,7 @@ class Forwarding<Event> {
       if (this.#complete('broken')) return
       subscriber.error(failures.overlongReply(what, limitMs, this.#connection.facts.requestId))
     })
-    this.#connection = newConnection(this.#watch)
+    this.#connection = createConnection(this.#watch)
   }
 
   stop(): void {
@@ -126,7 +126,7 @@ class Forwarding<Event> {
         }
         connect = next
         this.#connection.abort.abort()
-        this.#connection = newConnection(this.#watch)
+        this.#connection = createConnection(this.#watch)
         this.#reader = undefined
         this.#receivedAny = this.#finished = false
         if (other) this.#shown = false
@@ -169,7 +169,7 @@ class Forwarding<Event> {
   #read(reader: ReplyReader<Event>, event: Event): void {
     if (reader.finished) return
     // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
-    if (this.#show(reader.read(event)) || !signsOfLife.test(textAt(event, 'type') ?? 'ping'))
+    if (this.#show(reader.read(event)) || !signsOfLife.test(getText(event, 'type') ?? 'ping'))
       this.#watch.content()
     if (reader.failure !== undefined) throw reader.failure
   }

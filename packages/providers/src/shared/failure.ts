@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { FailureClass, ModelFailure } from '@tallystick/core/vocabulary'
 import type { Overlong } from './body.ts'
-import { textAt } from './json.ts'
+import { getText } from './json.ts'
 import { withoutKeyShapes } from './secrets.ts'
 
 const maxLength = 300
@@ -11,7 +11,7 @@ const maxLength = 300
  * Makes a provider's words fit for an error message, since these end up in ledgers and logs: one line, bounded, without what
  * looks like a key or a token.
  */
-export function failureText(text: string): string {
+export function formatFailureText(text: string): string {
   const line = withoutKeyShapes(text)
     .replace(/\bBearer\s+\S+/gi, 'Bearer [struck out]')
     .replace(/\bBasic\s+[\w.~+/=-]{8,}/gi, 'Basic [struck out]')
@@ -21,12 +21,12 @@ export function failureText(text: string): string {
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`
 }
 
-export function named(word: string | null | undefined): string {
-  return word ? ` (${failureText(word)})` : ''
+export function formatName(word: string | null | undefined): string {
+  return word ? ` (${formatFailureText(word)})` : ''
 }
 
-export function quoted(words: string): string {
-  return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
+export function quoteFailure(words: string): string {
+  return words.trim() === '' ? '' : `: ${formatFailureText(words).replace(/\.$/, '')}`
 }
 
 const timeoutCodes = new Set([
@@ -50,7 +50,7 @@ export function readNetworkFailure(
 ): { readonly class: 'network' | 'timeout'; readonly code?: string } | undefined {
   let cause = error
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
-    const code = textAt(cause, 'code')
+    const code = getText(cause, 'code')
     if (code !== undefined && (brokenConnection.test(code) || brokenTrust.test(code))) {
       return { class: timeoutCodes.has(code) ? 'timeout' : 'network', code }
     }
@@ -129,20 +129,20 @@ export function toClientFailure(
 }
 
 /** There was no answer. The client keeps what happened as the cause. */
-export function connectionFailure(
+export function toConnectionFailure(
   { failed }: CommonFailures,
   { cause }: Error,
   { who, timedOut, known }: { readonly who: string; readonly timedOut: boolean; readonly known: KnownFacts },
 ): ProviderError {
   const network = readNetworkFailure(cause)
   if (network?.class === 'timeout' || timedOut) {
-    return failed(retryable('timeout'), `No answer came in time${named(network?.code)}`, known)
+    return failed(retryable('timeout'), `No answer came in time${formatName(network?.code)}`, known)
   }
-  return failed(retryable('network'), `${who} could not be reached${named(network?.code)}`, known)
+  return failed(retryable('network'), `${who} could not be reached${formatName(network?.code)}`, known)
 }
 
 /** Turns the error of an official client into a failure: no answer came, the reply broke off, or the request was refused. */
-export function apiFailure(
+export function toApiFailure(
   common: CommonFailures,
   error: ApiError,
   answer: {
@@ -157,9 +157,9 @@ export function apiFailure(
   const { who, told, timedOut, requestId, now } = answer
   const { status, headers } = error
   const known = omitUndefined({ status, requestId })
-  if (told === undefined) return connectionFailure(common, error, { who, timedOut, known })
+  if (told === undefined) return toConnectionFailure(common, error, { who, timedOut, known })
   const { verdict } = told
-  const words = `${named(told.label)}${quoted(told.words)}`
+  const words = `${formatName(told.label)}${quoteFailure(told.words)}`
   if (status === undefined) return common.failed(verdict, `${who} broke the reply off${words}`, known)
   const again = readStatedRetry(headers) ?? verdict.retryable
   const retryAfterMs = headers && readRetryAfterMs(headers, now)
@@ -270,7 +270,7 @@ interface CommonFailures {
   readonly notAStream: (contentType: string, requestId?: string) => ProviderError
 }
 
-export function commonFailures({
+export function createCommonFailures({
   who,
   advice: own,
   closed = 'the connection was closed',
@@ -285,7 +285,7 @@ export function commonFailures({
     thrownFailure(error, known) {
       const network = readNetworkFailure(error)
       if (network !== undefined) {
-        return failed(retryable(network.class), `The connection broke${named(network.code)}`, known)
+        return failed(retryable(network.class), `The connection broke${formatName(network.code)}`, known)
       }
       const name = (error instanceof Error && error.name) || typeof error
       const message = `The call failed unexpectedly (${name}). ${advice.protocol}`
@@ -299,7 +299,7 @@ export function commonFailures({
       return failed(verdict, `${overlong[what](who, limitMs)}, and ${closed}`, knownId(requestId))
     },
     notAStream(contentType, requestId) {
-      const what = `The answer is of type ${failureText(contentType)}, not an event stream`
+      const what = `The answer is of type ${formatFailureText(contentType)}, not an event stream`
       return failed(final('protocol'), what, knownId(requestId))
     },
   }

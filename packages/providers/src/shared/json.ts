@@ -11,20 +11,20 @@ export function parseJson(text: string): unknown {
 }
 
 /** The text at `key`, if there is one. */
-export function textAt(object: unknown, key: string): string | undefined {
+export function getText(object: unknown, key: string): string | undefined {
   const value = isJsonObject(object) ? object[key] : undefined
   return typeof value === 'string' ? value : undefined
 }
 
 /** The number at `key`, if there is one. */
-export function numberAt(object: unknown, key: string): number | undefined {
+export function getNumber(object: unknown, key: string): number | undefined {
   const value = isJsonObject(object) ? object[key] : undefined
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
 /** The count at `key`, if there is one: negative or unsafe numbers say nothing. */
-export function countAt(object: unknown, key: string): number | undefined {
-  const value = numberAt(object, key)
+export function getCount(object: unknown, key: string): number | undefined {
+  const value = getNumber(object, key)
   return value !== undefined && isCount(value) ? value : undefined
 }
 
@@ -34,13 +34,13 @@ export function isCount(value: number): boolean {
 }
 
 /** The object at `key`, if there is one. */
-export function objectAt(object: unknown, key: string): JsonObject | undefined {
+export function getObject(object: unknown, key: string): JsonObject | undefined {
   const value = isJsonObject(object) ? object[key] : undefined
   return isJsonObject(value) ? value : undefined
 }
 
 /** The list at `key`, or an empty list. */
-export function listAt(object: unknown, key: string): readonly Json[] {
+export function getList(object: unknown, key: string): readonly Json[] {
   return isJsonObject(object) ? toItems(object[key]) : []
 }
 
@@ -64,7 +64,7 @@ export function omitFields(object: JsonObject, without: readonly string[]): Json
  * Replaces lone surrogates by U+FFFD. Vendors refuse a body that holds one, and since it would stay in the history, they
  * would refuse every later request, too.
  */
-export function wellFormed<T extends Json>(value: T): T {
+export function mendText<T extends Json>(value: T): T {
   return mend(value) as T
 }
 

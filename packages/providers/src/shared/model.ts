@@ -111,7 +111,7 @@ function withWarnings(error: unknown, warnings: ReadonlySet<string>): unknown {
 }
 
 /** Throws `ConfigurationError` at once if a client would need a package that is not installed. */
-export function lazyClient<Client extends object, Module>(
+export function createLazyClient<Client extends object, Module>(
   maker: string,
   sdk: OptionalPackage<Module>,
   { client }: { readonly client?: Client | undefined },

@@ -9,7 +9,7 @@ import {
 } from '@tallystick/core/internal'
 import { computeDigest, type Json, type JsonObject, type RequestAddition } from '@tallystick/core/vocabulary'
 import type { Timeouts } from './body.ts'
-import { textAt } from './json.ts'
+import { getText } from './json.ts'
 import { secretName } from './secrets.ts'
 
 const { anyFunction, anyObject, anyText, filledText, listOf, maybe, milliseconds } = option
@@ -146,7 +146,7 @@ export function describeOptions<Options extends WireOptions>(
       ),
     ),
     ...providerTools.map((tool) => {
-      const name = textAt(tool, 'name') ?? textAt(tool, 'type') ?? ''
+      const name = getText(tool, 'name') ?? getText(tool, 'type') ?? ''
       return ['providerTools', `tools.${name}`, tool] as const
     }),
     ...Object.entries(headers).map(([name, value]) => ['headers', name.toLowerCase(), value] as const),
@@ -214,7 +214,7 @@ export function declarePackage<Module>(name: string, load: () => Promise<Module>
         import.meta.resolve(name)
       } catch (error) {
         // On other hosts only loading tells.
-        if (isMissing(error)) throw missingPackage(maker, name, error)
+        if (isMissing(error)) throw createMissingPackageError(maker, name, error)
       }
     },
     load: async (maker) => {
@@ -223,7 +223,7 @@ export function declarePackage<Module>(name: string, load: () => Promise<Module>
         return await loading
       } catch (error) {
         loading = undefined
-        const cause = missingPackage(maker, name, error)
+        const cause = createMissingPackageError(maker, name, error)
         throw new ProviderError(
           { class: 'invalid_request', retryable: false, message: cause.message },
           { cause },
@@ -233,7 +233,7 @@ export function declarePackage<Module>(name: string, load: () => Promise<Module>
   }
 }
 
-export function missingPackage(maker: string, name: string, cause: unknown): ConfigurationError {
+export function createMissingPackageError(maker: string, name: string, cause: unknown): ConfigurationError {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
   const message = `${maker}() needs the package ${name}, which ${what}. Add it: npm install ${name}.`
   return new ConfigurationError(message, { cause })

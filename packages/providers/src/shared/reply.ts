@@ -38,7 +38,7 @@ export function readCallInput(text: string): CallInput {
   try {
     const input = readJson(text)
     if (isJsonObject(input)) return { input }
-    return notAnObject(text)
+    return refuseNonObject(text)
   } catch (error) {
     return { input: {}, malformed: { text, error: (error as Error).message } }
   }
@@ -56,7 +56,7 @@ export function readGivenInput(given: unknown): CallInput {
   } catch {
     // It is nested too deep to be written.
   }
-  return error === undefined ? notAnObject(text) : { input: {}, malformed: { text, error } }
+  return error === undefined ? refuseNonObject(text) : { input: {}, malformed: { text, error } }
 }
 
 /** True for empty arguments: some servers write null, or an empty list, for a tool without parameters. */
@@ -65,15 +65,15 @@ export function isEmptyInput(text: string): boolean {
 }
 
 /** Replaces an input that is not JSON: any server takes it, and the model sees what it wrote. */
-export function unreadInput(text: string): { readonly INVALID_JSON: string } {
+export function wrapUnreadInput(text: string): { readonly INVALID_JSON: string } {
   return { INVALID_JSON: text }
 }
 
-export function inObject(text: string): string {
-  return JSON.stringify(unreadInput(text))
+export function wrapInObject(text: string): string {
+  return JSON.stringify(wrapUnreadInput(text))
 }
 
-function notAnObject(text: string): CallInput {
+function refuseNonObject(text: string): CallInput {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }
 
@@ -85,7 +85,7 @@ type Counts = { readonly [field in keyof Usage]-?: number | undefined }
  * unknown.
  */
 export function mergeUsageCounts(given: Counts, total?: number): Usage {
-  const counts = soundCounts(given)
+  const counts = pickSoundCounts(given)
   const { inputTokens, outputTokens, reasoningTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = counts
   const beside = (parts: number, whole: number): boolean => {
     if (parts > whole) return true
@@ -100,11 +100,11 @@ export function mergeUsageCounts(given: Counts, total?: number): Usage {
     ...(inputTokens !== undefined &&
       (cachedBeside || cached > inputTokens) && { inputTokens: inputTokens + cached }),
   }
-  return soundCounts(mended) as Usage
+  return pickSoundCounts(mended) as Usage
 }
 
 /** Some services write -1, or not a number, for what they do not know. */
-function soundCounts(counts: Counts): Counts {
+function pickSoundCounts(counts: Counts): Counts {
   const sound = Object.entries(counts).filter(([, count]) => count !== undefined && isCount(count))
   return Object.fromEntries(sound) as unknown as Counts
 }

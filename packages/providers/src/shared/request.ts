@@ -1,7 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { FilePart, ImagePart, Json, JsonObject, ModelRef, ToolCallId } from '@tallystick/core/vocabulary'
-import { textAt } from './json.ts'
+import { getText } from './json.ts'
 import type { Warn, Warning } from './options.ts'
 
 /** Adds the schema of the answer to the instructions, for a wire that cannot enforce it. */
@@ -11,7 +11,7 @@ export function withAnswerSchema(instructions: string, schema: JsonObject): stri
 }
 
 /** Returns the warning for a schema that went into the instructions, with the reason. */
-export function schemaInWords(why: string): string {
+export function describeSchemaMove(why: string): string {
   return `The schema of the answer was put into the instructions, and the runtime alone checks the answer: ${why}.`
 }
 
@@ -73,7 +73,7 @@ const anyIdentifier: CallIdRule = {
  * Gives each call of a request a unique id: the vendor's own if it fits and is free, else one made from `toolCallId`. Decided
  * from the front, so that a longer history changes no earlier id.
  */
-export function callIds(
+export function createCallIds(
   calls: Iterable<IdentifiedCall>,
   { fits, make }: CallIdRule = anyIdentifier,
 ): ReadonlyMap<ToolCallId, string> {
@@ -124,9 +124,9 @@ export function bindCalls(
         : [],
     )
   })
-  const names = toolNames(
+  const names = createToolNames(
     [...tools, ...calls].map((named) => named.name),
-    { ...rules, reserved: providerTools.map((tool) => textAt(tool, 'name') ?? '') },
+    { ...rules, reserved: providerTools.map((tool) => getText(tool, 'name') ?? '') },
   )
   for (const { name } of tools) {
     const wireName = names.toWire(name)
@@ -134,7 +134,7 @@ export function bindCalls(
     const message = `The tool ${JSON.stringify(name)} is offered to the model as ${wireName}: its own name is not one that the vendor takes, or is that of another tool.`
     warn({ what: 'tool_name', message })
   }
-  const ids = callIds(calls, idRule)
+  const ids = createCallIds(calls, idRule)
   return { calls, toWireId: (toolCallId) => ids.get(toolCallId) ?? toolCallId, names }
 }
 
@@ -145,7 +145,7 @@ const maxIdentifierLength = 64
 export const imageTypes: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /** A media type without its parameters, in lower case. */
-export function bareType(mediaType: string): string {
+export function toBareType(mediaType: string): string {
   const bare = (mediaType.split(';')[0] ?? '').trim().toLowerCase()
   return bare === 'image/jpg' ? 'image/jpeg' : bare
 }
@@ -154,7 +154,7 @@ const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typesc
 
 /** Reads the content of a text file; an empty text if it is of another type, or not base64. */
 export function readTextFile({ mediaType, data }: FilePart): string {
-  if (!data || !textTypes.test(bareType(mediaType))) return ''
+  if (!data || !textTypes.test(toBareType(mediaType))) return ''
   try {
     const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
     return new TextDecoder().decode(bytes)
@@ -164,7 +164,7 @@ export function readTextFile({ mediaType, data }: FilePart): string {
 }
 
 /** Names a part that a wire cannot carry, so that the model knows of it. */
-export function leftOutText(part: ImagePart | FilePart): string {
+export function describeLeftOut(part: ImagePart | FilePart): string {
   const name = part.type === 'file' && part.name ? ` "${part.name}"` : ''
   const { url, providerFile } = part
   const place = url === undefined ? '' : `, at ${url}`
@@ -174,7 +174,7 @@ export function leftOutText(part: ImagePart | FilePart): string {
 }
 
 /** The id of a file that this provider keeps. */
-export function keptFileId({ providerFile }: ImagePart | FilePart, provider: string): string | undefined {
+export function findKeptFileId({ providerFile }: ImagePart | FilePart, provider: string): string | undefined {
   return providerFile?.provider === provider ? providerFile.id : undefined
 }
 
@@ -232,7 +232,7 @@ export const anyWord: RegExp = /^[^\s\p{C}"'`<>{}()[\],;]+$/u
  * Gives each name a unique one of the wire: unchanged if it fits and is free, else readable with a hash after it. The order of
  * `names` does not matter, so a request's prefix stays the same while tools come and go.
  */
-export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNames {
+export function createToolNames(names: Iterable<string>, rules: ToolNameRules): ToolNames {
   const fromWire = new Map<string, string>()
   const toWire = new Map<string, string>()
   const { maxLength = maxIdentifierLength, pattern = identifier } = rules

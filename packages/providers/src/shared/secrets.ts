@@ -68,7 +68,7 @@ export class OwnSecrets {
 
   #add(value: string): void {
     // The text after a scheme, such as `Bearer`, and what a cookie or a list holds.
-    for (const piece of [value, ...value.split(/[\s;,=]/), ...basicParts(value)]) this.#noted.add(piece)
+    for (const piece of [value, ...value.split(/[\s;,=]/), ...readBasicParts(value)]) this.#noted.add(piece)
   }
 
   /** Notes the password of an address, and parameters that are secrets. */
@@ -90,7 +90,7 @@ export class OwnSecrets {
 }
 
 /** The name and password of a Basic scheme. */
-function basicParts(value: string): readonly string[] {
+function readBasicParts(value: string): readonly string[] {
   const token = /^basic (\S+)$/i.exec(value)?.[1]
   if (token === undefined) return []
   try {

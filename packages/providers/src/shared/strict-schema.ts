@@ -1,6 +1,6 @@
 import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { objectAt } from './json.ts'
+import { getObject } from './json.ts'
 
 /** Keywords that both fitters handle by their names. */
 export const handledKeywords: readonly string[] = [
@@ -33,7 +33,7 @@ export function unwrapAllOf(node: JsonObject, path: string): JsonObject {
 
 /** Returns the properties of an object that may be closed without refusing anything. */
 export function readClosedProperties(node: JsonObject, path: string): JsonObject {
-  const properties = objectAt(node, 'properties')
+  const properties = getObject(node, 'properties')
   const more = node['additionalProperties']
   const isOpen = more === undefined ? properties === undefined : more !== false
   if (isOpen) throw new NotStrictError(`properties of any name are allowed at ${path}`)

@@ -1,14 +1,14 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { AnthropicReader } from '../../src/anthropic/stream.ts'
 import type { WireEvent } from '../../src/anthropic/client.ts'
-import { toolNames } from '../../src/shared/request.ts'
+import { createToolNames } from '../../src/shared/request.ts'
 
 /** All signals of a stream, and the error that ended it, if one did. */
 export function fold(
   events: readonly object[],
   names: readonly string[] = [],
 ): { signals: ModelSignal[]; error?: unknown } {
-  const reply = new AnthropicReader(toolNames(names, { maxLength: 64 }))
+  const reply = new AnthropicReader(createToolNames(names, { maxLength: 64 }))
   const signals: ModelSignal[] = []
   try {
     for (const event of events) signals.push(...reply.read(event as WireEvent))

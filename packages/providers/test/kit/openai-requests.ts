@@ -1,6 +1,6 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart, JsonObject, Opaque } from '@tallystick/core/vocabulary'
-import { allQuirks } from '../../src/openai/options.ts'
+import { resolveQuirks } from '../../src/openai/options.ts'
 import {
   renderRequest as renderChat,
   type RenderSettings as ChatSettings,
@@ -30,7 +30,7 @@ export const responsesSettings: RenderSettings = {
   background: false,
   nativeTools: {},
 }
-export const chatSettings: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }
+export const chatSettings: ChatSettings = { ...common, quirks: resolveQuirks('openai', undefined) }
 
 /** The body that the Responses wire is sent for a conversation. */
 export function responsesBody(
@@ -55,7 +55,7 @@ export function chatBody(
   more: Partial<ModelRequest> = {},
 ): Loose {
   const { server = 'openai', ways, ...rest } = given
-  const settings = { ...chatSettings, quirks: allQuirks(server, ways), ...rest }
+  const settings = { ...chatSettings, quirks: resolveQuirks(server, ways), ...rest }
   return renderChat({ ...request, messages, ...more }, settings).body
 }
 

@@ -8,7 +8,13 @@ import {
   requireVisible,
   readStartHeaders,
 } from '../http/principal.ts'
-import { isServerFault, malformed, toProblem, RefusedRequestError, runNotFound } from '../http/problem.ts'
+import {
+  isServerFault,
+  createMalformedError,
+  toProblem,
+  RefusedRequestError,
+  createRunNotFoundError,
+} from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { sendCommand, sendDecision } from '../runs/commands.ts'
@@ -61,7 +67,7 @@ function parseParams<Params>(schema: z.ZodType<Params>, { params }: A2aCall): Pa
   const parsed = schema.safeParse(params)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw malformed(`The params do not fit: ${issue?.path.join('.')}: ${issue?.message}.`)
+  throw createMalformedError(`The params do not fit: ${issue?.path.join('.')}: ${issue?.message}.`)
 }
 
 /** Reads the text and files of a message. */
@@ -96,7 +102,7 @@ function readAnswers({ parts }: A2aMessage): readonly A2aAnswer[] {
     if (data === undefined) return []
     const parsed = answer.safeParse(data)
     if (parsed.success) return [parsed.data]
-    throw malformed(
+    throw createMalformedError(
       'A part of data has to be { approvalId, approved, reason?, input? } or { toolCallId, result }.',
     )
   })
@@ -205,7 +211,7 @@ async function carryOut(scope: A2aScope): Promise<Response> {
     case 'SubscribeToTask': {
       const runId = await requireTask(scope)
       const { phase, seq: after } = await readState(scope.served.ledger, runId)
-      if (phase === 'done') throw taskEnded(runId)
+      if (phase === 'done') throw createTaskEndedError(runId)
       return streamTask(scope, { runId, after })
     }
     default:
@@ -245,7 +251,7 @@ async function deliverMessage(scope: A2aScope, { message }: SendParams): Promise
   const idempotencyKey = toCallerKey(principal, `a2a:${message.messageId}`)
   if (!message.taskId) {
     requirePermission(principal, 'start')
-    if (parts.length === 0) throw malformed('The message has neither a text nor a file.')
+    if (parts.length === 0) throw createMalformedError('The message has neither a text nor a file.')
     // The same message begins the same conversation, however often it is sent.
     const sessionId = message.contextId ?? computeDigest(['context of message', idempotencyKey ?? null])
     const order = { agent: agent.name, input: parts, sessionId }
@@ -257,7 +263,7 @@ async function deliverMessage(scope: A2aScope, { message }: SendParams): Promise
   }
   const runId = await requireTask(scope, message.taskId)
   const { phase, seq: after } = await readState(served.ledger, runId)
-  if (phase === 'done') throw taskEnded(runId)
+  if (phase === 'done') throw createTaskEndedError(runId)
   if (parts.length > 0) {
     const steer = {
       type: 'steer',
@@ -301,7 +307,7 @@ async function requireTask({ served, principal, agent, call }: A2aScope, id?: st
   const named = id ?? parseParams(taskParams, call).id
   const runId = await requireVisible(served.ledger, principal, named)
   if ((await readStart(served.ledger, runId))?.agent === agent.name) return runId
-  throw runNotFound(named)
+  throw createRunNotFoundError(named)
 }
 
 async function readTask({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
@@ -324,7 +330,7 @@ function streamTask({ served, call }: A2aScope, run: FollowedRun): Response {
   })
 }
 
-function taskEnded(runId: RunId): RefusedRequestError {
+function createTaskEndedError(runId: RunId): RefusedRequestError {
   return new RefusedRequestError(
     409,
     'run_finished',

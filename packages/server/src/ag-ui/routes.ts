@@ -3,7 +3,7 @@ import { toCallerKey, type Principal, readStartHeaders, type StartHeaders } from
 import { findMessage, findLastVisibleRun } from '../conversation/history.ts'
 import { addConversation, runHeader } from '../conversation/routes.ts'
 import { say, busyDeliveries } from '../conversation/say.ts'
-import { runNotFound, malformed } from '../http/problem.ts'
+import { createRunNotFoundError, createMalformedError } from '../http/problem.ts'
 import { type FollowedRun, streamRun, readWaits } from '../stream/protocol.ts'
 import { sendDecisions, type NamedDecision } from '../runs/commands.ts'
 import { requireAgent, requirePermission, type Served } from '../http/served.ts'
@@ -52,7 +52,7 @@ function readUserInput(messages: readonly AgUiMessage[]): readonly UserPart[] {
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const texts = Array.isArray(parts) ? parts.flatMap(readTextPart) : []
   if (texts.length > 0) return texts
-  throw malformed('The last message has to be one of the user, with a text.')
+  throw createMalformedError('The last message has to be one of the user, with a text.')
 }
 
 function readTextPart(part: unknown): readonly UserPart[] {
@@ -75,7 +75,7 @@ function readDecision({
   if (status === 'cancelled') return { approvalId, approved: false, reason: 'The question was given up.' }
   const parsed = payload.safeParse(given)
   if (!parsed.success) {
-    throw malformed('The payload of a resume entry has to say { approved: true } or false.')
+    throw createMalformedError('The payload of a resume entry has to say { approved: true } or false.')
   }
   const { approved, reason = 'Denied.', input } = parsed.data
   return { approvalId, approved, reason, ...(input && { input }) }
@@ -172,6 +172,6 @@ async function decide(
   { threadId, resume = [] }: RunAgentInput,
 ): Promise<FollowedRun> {
   const runId = await findLastVisibleRun(served.ledger, principal, threadId)
-  if (runId === undefined) throw runNotFound(threadId)
+  if (runId === undefined) throw createRunNotFoundError(threadId)
   return await sendDecisions(served, principal, runId, resume.map(readDecision))
 }

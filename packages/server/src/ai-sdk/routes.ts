@@ -10,7 +10,7 @@ import {
 import { findLastVisibleRun } from '../conversation/history.ts'
 import { addConversation, runHeader } from '../conversation/routes.ts'
 import { say, busyDeliveries } from '../conversation/say.ts'
-import { malformed } from '../http/problem.ts'
+import { createMalformedError } from '../http/problem.ts'
 import { toApprovalId, RunMoves, parseAnswerId } from '../stream/run-moves.ts'
 import { streamRun, type FollowedRun, type RunProtocol } from '../stream/protocol.ts'
 import { type NamedDecision, sendDecision, sendDecisions } from '../runs/commands.ts'
@@ -74,13 +74,13 @@ function readInput({ parts }: SentMessage): readonly UserPart[] {
     return each.type === 'file' ? [readFilePart(each)] : []
   })
   if (input.length > 0) return input
-  throw malformed('The last message has neither a text nor a file. Send one of them.')
+  throw createMalformedError('The last message has neither a text nor a file. Send one of them.')
 }
 
 function readFilePart({ mediaType = '', filename, url = '' }: z.infer<typeof part>): UserPart {
   const [, data] = /^data:[^,]*;base64,([A-Za-z0-9+/=]*)$/.exec(url) ?? []
   if (data === undefined && !/^https?:\/\//.test(url)) {
-    throw malformed('A file of the last message has no URL of http, https or data. Give it one.')
+    throw createMalformedError('A file of the last message has no URL of http, https or data. Give it one.')
   }
   const content = data === undefined ? { mediaType, url } : { mediaType, data }
   if (mediaType.startsWith('image/')) return { type: 'image', ...content }
@@ -183,7 +183,7 @@ async function take(
   requirePermission(principal, 'start')
   const { id: sessionId, messages, messageId, trigger, whenBusy } = body
   const last = messages.at(-1)
-  if (last?.role !== 'user') throw malformed('The last message has to be one of the user.')
+  if (last?.role !== 'user') throw createMalformedError('The last message has to be one of the user.')
   const idempotencyKey = headers.idempotencyKey ?? toCallerKey(principal, toMessageKey(body))
   const said = {
     ...{ agent, sessionId, whenBusy, parts: readInput(last) },
@@ -224,7 +224,7 @@ async function decide(served: Served, principal: Principal, message: SentMessage
   const { ledger } = served
   const decisions = readDecisions(message)
   if (decisions.length === 0) {
-    throw malformed(
+    throw createMalformedError(
       'The last message decides about no call of a tool. Send the message of the assistant with an answer to an approval that waits.',
     )
   }

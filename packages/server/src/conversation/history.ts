@@ -2,7 +2,7 @@ import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { readStart } from '@tallystick/core/internal'
 import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, findLastRun, type Principal, requireVisible } from '../http/principal.ts'
-import { malformed } from '../http/problem.ts'
+import { createMalformedError } from '../http/problem.ts'
 import { RunMoves, mapMove, type MoveTable } from '../stream/run-moves.ts'
 import { readStatus, type RunStatus } from '../runs/view.ts'
 
@@ -118,7 +118,8 @@ async function findNewestRun(
 function parsePlace(text: string, name: 'before' | 'version'): ConversationRun {
   const [, run = '', seq = ''] = /^([\da-f-]{36})\.(\d{0,15})$/.exec(text) ?? []
   const runId = parseRunId(run)
-  if (runId === undefined) throw malformed(`${name} has to be the ${name} of a page of this conversation.`)
+  if (runId === undefined)
+    throw createMalformedError(`${name} has to be the ${name} of a page of this conversation.`)
   return seq === '' ? { runId } : { runId, toSeq: Number(seq) }
 }
 

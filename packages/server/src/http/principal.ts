@@ -2,7 +2,7 @@ import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
 import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/internal'
 import { computeDigest, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
 import { encodeBase64Url } from 'hono/utils/encode'
-import { malformed, runNotFound } from './problem.ts'
+import { createMalformedError, createRunNotFoundError } from './problem.ts'
 
 /** Permissions on runs. */
 export const permissions = [
@@ -106,7 +106,7 @@ export function toCallerId({ name, sees }: Principal): string {
 export function toCallerKey(principal: Principal, given: string | undefined): string | undefined {
   if (given === undefined) return undefined
   if (/^[\x21-\x7e]{1,200}$/.test(given)) return `http:${toCallerId(principal)}:${given}`
-  throw malformed('Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.')
+  throw createMalformedError('Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.')
 }
 
 /** Headers of a request that starts a run. */
@@ -145,8 +145,8 @@ export function canSee({ sees: scope }: Principal, { agent, sessionId, subject }
 /** Returns the id of a run that the principal sees. For any other run it throws as if the run did not exist. */
 export async function requireVisible(ledger: Ledger, principal: Principal, text: string): Promise<RunId> {
   const runId = parseRunId(text)
-  if (runId === undefined) throw runNotFound(text)
-  if (!(await isVisible(ledger, principal, runId))) throw runNotFound(text)
+  if (runId === undefined) throw createRunNotFoundError(text)
+  if (!(await isVisible(ledger, principal, runId))) throw createRunNotFoundError(text)
   return runId
 }
 

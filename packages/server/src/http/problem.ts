@@ -107,14 +107,14 @@ export function toProblemResponse(error: unknown): Response {
   })
 }
 
-export function malformed(message: string): RefusedRequestError {
+export function createMalformedError(message: string): RefusedRequestError {
   return new RefusedRequestError(400, 'malformed', message)
 }
 
 /**
  * One error for a run that does not exist and for a run that the caller may not see, so that it does not reveal which.
  */
-export function runNotFound(runId: string): RunNotFoundError {
+export function createRunNotFoundError(runId: string): RunNotFoundError {
   return new RunNotFoundError(runId.slice(0, 80))
 }
 

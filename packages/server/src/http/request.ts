@@ -1,7 +1,7 @@
 import type { Clock } from '@tallystick/core'
 import { readJson } from '@tallystick/core/internal'
 import type * as z from 'zod'
-import { malformed, explainSchemaError, RefusedRequestError } from './problem.ts'
+import { createMalformedError, explainSchemaError, RefusedRequestError } from './problem.ts'
 
 export interface BodyLimits {
   readonly maxBodyBytes: number
@@ -18,10 +18,10 @@ export async function readBody<Body>(
   const text = await readText(request, limits)
   if (text !== '') requireJson(request)
   const body = text === '' ? {} : parseJson(text)
-  if (!isWithin(maxBodyDepth, body)) throw tooDeep()
+  if (!isWithin(maxBodyDepth, body)) throw createTooDeepError()
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
-  throw malformed(explainSchemaError(schema, body, parsed.error))
+  throw createMalformedError(explainSchemaError(schema, body, parsed.error))
 }
 
 /** A page of another origin can post a form or plain text without asking, and JSON only after a preflight. */
@@ -39,11 +39,11 @@ function parseJson(text: string): unknown {
   try {
     return readJson(text)
   } catch (error) {
-    if (error instanceof RangeError && error.message.includes('nested')) throw tooDeep()
+    if (error instanceof RangeError && error.message.includes('nested')) throw createTooDeepError()
     if (error instanceof RangeError) {
-      throw malformed(error.message.replace('The input', 'The body'))
+      throw createMalformedError(error.message.replace('The input', 'The body'))
     }
-    throw malformed('The body is not valid JSON. Correct it, and send it again.')
+    throw createMalformedError('The body is not valid JSON. Correct it, and send it again.')
   }
 }
 
@@ -58,15 +58,16 @@ function isWithin(levels: number, value: unknown): boolean {
   return levels > 0 && Object.values(value).every((field) => isWithin(levels - 1, field))
 }
 
-function tooDeep(): RefusedRequestError {
-  return malformed(
+function createTooDeepError(): RefusedRequestError {
+  return createMalformedError(
     `The body is nested deeper than ${maxBodyDepth} levels, the most that this server reads. Send it flatter, or as text.`,
   )
 }
 
 async function readText(request: Request, limits: BodyLimits): Promise<string> {
   const { maxBodyBytes, bodyTimeoutMs, clock } = limits
-  if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes)
+  if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes)
+    throw createTooLargeError(maxBodyBytes)
   if (request.body === null) return ''
   if (request.bodyUsed || request.body.locked) throw readBefore()
   const reader = request.body.getReader()
@@ -85,14 +86,14 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
       const { done, value } = await Promise.race([reader.read(), late.promise])
       if (done) return text + decoder.decode()
       bytes += value.byteLength
-      if (bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
+      if (bytes > maxBodyBytes) throw createTooLargeError(maxBodyBytes)
       text += decoder.decode(value, { stream: true })
     }
   } catch (error) {
     // The rest is not read.
     void reader.cancel().catch(() => {})
     if (error instanceof RefusedRequestError) throw error
-    throw malformed('The body is not UTF-8, or it was cut off. Send all of it, as UTF-8.')
+    throw createMalformedError('The body is not UTF-8, or it was cut off. Send all of it, as UTF-8.')
   } finally {
     stopTimer()
   }
@@ -107,7 +108,7 @@ export function readBefore(): RefusedRequestError {
   )
 }
 
-function tooLarge(maxBytes: number): RefusedRequestError {
+function createTooLargeError(maxBytes: number): RefusedRequestError {
   const message = `The body is larger than ${maxBytes} bytes, the most that this server reads.`
   return new RefusedRequestError(413, 'body_too_large', message, { headers: { connection: 'close' } })
 }

@@ -3,7 +3,7 @@ import type { ContextOfRecord } from '@tallystick/core/internal'
 import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { SealedPlaces } from './cursors.ts'
 import { isIncluded, type Permission, type Principal } from './principal.ts'
-import { malformed, RefusedRequestError } from './problem.ts'
+import { createMalformedError, RefusedRequestError } from './problem.ts'
 import type { BodyLimits } from './request.ts'
 
 export interface Served extends FollowedLedger {
@@ -57,13 +57,13 @@ export function requireAgent(served: Served, principal: Principal, name: string)
 export function parseNumber(name: string, text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw malformed(`${name} has to be a whole number.`)
+  throw createMalformedError(`${name} has to be a whole number.`)
 }
 
 export function parsePageSize(text: string | undefined): number {
   const limit = parseNumber('limit', text) ?? 50
   if (limit >= 1 && limit <= maxPage) return limit
-  throw malformed(`limit has to be from 1 to ${maxPage}.`)
+  throw createMalformedError(`limit has to be from 1 to ${maxPage}.`)
 }
 
 /** A JSON response that no cache keeps.  */

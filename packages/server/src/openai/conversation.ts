@@ -10,7 +10,7 @@ import {
   type ToolResult,
   type UserPart,
 } from '@tallystick/core/vocabulary'
-import { malformed } from '../http/problem.ts'
+import { createMalformedError } from '../http/problem.ts'
 
 /** An answer to a run that waits: the result of a call, or a decision about it. */
 export type Answer =
@@ -44,7 +44,7 @@ export type ConversationItem =
 export function parseCallId(id: unknown, place: string): ToolCallId {
   const toolCallId = typeof id === 'string' ? parseToolCallId(id) : undefined
   if (toolCallId !== undefined) return toolCallId
-  throw malformed(`${place} has to be the id of a call that this server gave.`)
+  throw createMalformedError(`${place} has to be the id of a call that this server gave.`)
 }
 
 /** The input of a call, which clients carry as text. */
@@ -55,7 +55,7 @@ export function parseCallInput(text: unknown, place: string): JsonObject {
   } catch {
     // Refused below.
   }
-  throw malformed(`${place} has to be a JSON object, as text.`)
+  throw createMalformedError(`${place} has to be a JSON object, as text.`)
 }
 
 /** Returns the answers at the end of a conversation; none if it ends with a message of the user. */
@@ -83,7 +83,7 @@ export function toRunInput(items: readonly ConversationItem[]): RunInput {
     if (each.kind === 'result') {
       const { toolCallId, content, outcome = 'success' } = each
       const name = names.get(toolCallId)
-      if (name === undefined) throw malformed(`The result of ${toolCallId} comes before its call.`)
+      if (name === undefined) throw createMalformedError(`The result of ${toolCallId} comes before its call.`)
       addResult(messages, last, { toolCallId, name, outcome, content })
     }
   }
@@ -113,17 +113,17 @@ type GivenPart = { readonly type?: unknown; readonly [field: string]: unknown }
 /** Reads the message of a user: a text, or parts of either API. */
 export function readUserParts(content: unknown, place: string): readonly UserPart[] {
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
+  if (!Array.isArray(parts)) throw createMalformedError(`${place} has to be a text, or a list of parts.`)
   const read = parts.flatMap((part, index) => readUserPart(Object(part) as GivenPart, `${place}.${index}`))
   if (read.length > 0) return read
-  throw malformed(`${place} is empty.`)
+  throw createMalformedError(`${place} is empty.`)
 }
 
 /** The text of a message whose parts can only be texts. */
 export function readText(content: unknown, place: string): string {
   if (content == null) return ''
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
+  if (!Array.isArray(parts)) throw createMalformedError(`${place} has to be a text, or a list of parts.`)
   return parts.map((part, index) => readPartText(Object(part) as GivenPart, `${place}.${index}`)).join('')
 }
 
@@ -135,7 +135,7 @@ export function readResultParts(content: unknown, place: string): readonly Resul
 function readPartText({ type, text, refusal }: GivenPart, place: string): string {
   if (typeof text === 'string') return text
   if (type === 'refusal' && typeof refusal === 'string') return refusal
-  throw malformed(`${place} has to be a text.`)
+  throw createMalformedError(`${place} has to be a text.`)
 }
 
 function readUserPart(part: GivenPart, place: string): readonly UserPart[] {
@@ -152,7 +152,7 @@ function readUserPart(part: GivenPart, place: string): readonly UserPart[] {
     case 'input_file':
       return [toFile(part, place)]
     default:
-      throw malformed(
+      throw createMalformedError(
         `${place} has the type ${String(part.type).slice(0, 40)}, and can be a text, an image or a file.`,
       )
   }
@@ -161,7 +161,7 @@ function readUserPart(part: GivenPart, place: string): readonly UserPart[] {
 function toImage({ url }: { readonly url?: unknown }, place: string): UserPart {
   const { mediaType = 'image/*', ...where } = parseSource(url, place)
   if (mediaType.startsWith('image/')) return { type: 'image', mediaType, ...where }
-  throw malformed(`${place} has to be an image.`)
+  throw createMalformedError(`${place} has to be an image.`)
 }
 
 function toFile({ file_data, file_url, filename }: GivenPart, place: string): UserPart {
@@ -180,5 +180,7 @@ function parseSource(
   const [, mediaType, data] = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/=]*)$/.exec(text) ?? []
   if (mediaType !== undefined && data !== undefined) return { mediaType, data }
   if (/^https?:\/\//.test(text)) return { url: text }
-  throw malformed(`${place} has no URL of http, https or data with base64. Files by an id are not kept here.`)
+  throw createMalformedError(
+    `${place} has no URL of http, https or data with base64. Files by an id are not kept here.`,
+  )
 }

@@ -9,7 +9,7 @@ import {
   readStartHeaders,
   readRootStart,
 } from '../http/principal.ts'
-import { malformed, RefusedRequestError } from '../http/problem.ts'
+import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
 import { listAgents, respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { sendCommand, sendDecision } from '../runs/commands.ts'
@@ -178,7 +178,8 @@ function readMessage(
       return [{ kind: 'user', parts: readUserParts(content, `${place}.content`) }]
     case 'assistant': {
       const calls = (tool_calls ?? []).map(({ id, function: called }): ConversationItem => {
-        if (called === undefined) throw malformed(`${place}.tool_calls has a call without a function.`)
+        if (called === undefined)
+          throw createMalformedError(`${place}.tool_calls has a call without a function.`)
         const input = parseCallInput(called.arguments, `${place}.tool_calls.arguments`)
         return {
           kind: 'call',
@@ -194,7 +195,7 @@ function readMessage(
       return [{ kind: 'result', toolCallId, content: readResultParts(content, `${place}.content`) }]
     }
     default:
-      throw malformed(
+      throw createMalformedError(
         `${place} has the role ${role.slice(0, 40)}. An agent has instructions of its own: send messages of the roles user, assistant and tool.`,
       )
   }
@@ -252,7 +253,7 @@ function readItem(item: GivenItem, place: string): readonly ConversationItem[] {
     case 'mcp_approval_request':
       return []
     default:
-      throw malformed(
+      throw createMalformedError(
         `${place} has the type ${String(item.type).slice(0, 40)}, which an agent does not take.`,
       )
   }
@@ -261,14 +262,14 @@ function readItem(item: GivenItem, place: string): readonly ConversationItem[] {
 function readMessageItem({ role, content }: GivenItem, place: string): ConversationItem {
   if (role === 'user') return { kind: 'user', parts: readUserParts(content, `${place}.content`) }
   if (role === 'assistant') return { kind: 'assistant', text: readText(content, `${place}.content`) }
-  throw malformed(
+  throw createMalformedError(
     `${place} has the role ${String(role).slice(0, 40)}. An agent has instructions of its own: send messages of the roles user and assistant.`,
   )
 }
 
 function readDecision({ approval_request_id, approve, reason }: GivenItem, place: string): ConversationItem {
   if (typeof approval_request_id !== 'string' || typeof approve !== 'boolean') {
-    throw malformed(`${place} has to hold approval_request_id, and approve as true or false.`)
+    throw createMalformedError(`${place} has to hold approval_request_id, and approve as true or false.`)
   }
   const denial = typeof reason === 'string' ? reason : 'Denied.'
   return { kind: 'decision', approvalId: approval_request_id, approved: approve, reason: denial }
@@ -303,7 +304,7 @@ async function startOrAnswer(
 function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedTool[]): void {
   const strange = given.map(readToolName).find((named) => !tools.some((tool) => tool.name === named))
   if (strange === undefined) return
-  throw malformed(
+  throw createMalformedError(
     `The agent ${name} has no tool ${strange.slice(0, 80)}. Tools are given to the agent, not to a request: leave it out.`,
   )
 }
@@ -353,12 +354,12 @@ async function withRecordedCalls(
     const { toolCallId } = item
     const runId = extractRunId(toolCallId)
     if (runId === undefined || !(await isVisible(ledger, principal, runId))) throwUnknownCall(toolCallId)
-    recorded.push((await recordedItem(ledger, runId, item)) ?? throwUnknownCall(toolCallId))
+    recorded.push((await readRecordedItem(ledger, runId, item)) ?? throwUnknownCall(toolCallId))
   }
   return recorded
 }
 
-async function recordedItem(
+async function readRecordedItem(
   ledger: Ledger,
   runId: RunId,
   { kind, toolCallId }: Extract<ConversationItem, { kind: 'call' | 'result' }>,
@@ -380,7 +381,7 @@ async function recordedItem(
 }
 
 function throwUnknownCall(toolCallId: string): never {
-  throw malformed(
+  throw createMalformedError(
     `No run that you see has recorded ${toolCallId.slice(0, 80)} so. Calls and their results are taken from the runs of this server: send those that it gave you, or leave them out.`,
   )
 }
@@ -406,7 +407,7 @@ async function sendAnswers(
   const runId = await runAnswered(served, principal, answers)
   const first = await readRootStart(ledger, runId)
   if (first?.agent !== agent || (previous !== undefined && previous !== runId)) {
-    throw malformed(
+    throw createMalformedError(
       `The answers are for run ${runId} of the agent ${first?.agent}, and the request names another.`,
     )
   }
@@ -429,14 +430,15 @@ async function runAnswered(
     const callId =
       answer.kind === 'result' ? answer.toolCallId : parseApprovalId(answer.approvalId)?.toolCallId
     const asking = extractRunId(callId ?? '')
-    if (asking === undefined) throw malformed('An approval_request_id has to be one that this server gave.')
+    if (asking === undefined)
+      throw createMalformedError('An approval_request_id has to be one that this server gave.')
     await requireVisible(ledger, principal, asking)
     const first = await readRootStart(ledger, asking)
     if (first) roots.add(first.runId)
   }
   const [runId, ...others] = roots
   if (runId !== undefined && others.length === 0) return runId
-  throw malformed('The answers at the end are for several runs. Send those of one run at a time.')
+  throw createMalformedError('The answers at the end are for several runs. Send those of one run at a time.')
 }
 
 async function settle(
@@ -578,7 +580,7 @@ function toModel({ name }: Agent<unknown>): object {
 function requireResponse(id: string): NonNullable<ReturnType<typeof parseResponseId>> {
   const runId = parseResponseId(id)
   if (runId !== undefined) return runId
-  throw malformed('previous_response_id is not the id of a response of this server.')
+  throw createMalformedError('previous_response_id is not the id of a response of this server.')
 }
 
 /** The server stops while a client waits. The run is on record and continues elsewhere. */

@@ -3,7 +3,7 @@ import { omitUndefined } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
-import { malformed, RefusedRequestError } from '../http/problem.ts'
+import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { respondJson, requirePermission, type Served } from '../http/served.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
@@ -213,7 +213,7 @@ export async function sendDecision(
   requirePermission(principal, approved ? 'approve' : 'deny')
   const question = parseApprovalId(approvalId)
   if (question === undefined) {
-    throw malformed(
+    throw createMalformedError(
       'The approval has no id of this server. Send the id under which the approval was asked for.',
     )
   }

@@ -5,7 +5,7 @@ import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import type { HonoRequest } from 'hono'
 import { map } from 'rxjs'
 import { isVisible, requireVisible } from '../http/principal.ts'
-import { malformed, runNotFound } from '../http/problem.ts'
+import { createMalformedError, createRunNotFoundError } from '../http/problem.ts'
 import type { Operation, Routes } from '../http/routes.ts'
 import { respondJson, maxPage, maxPageLength, parseNumber } from '../http/served.ts'
 import { formatFrame, readChunks, streamChunks, streamHeaders } from '../stream/follow.ts'
@@ -62,10 +62,10 @@ export function addEvents(routes: Routes): void {
 /** Returns true if the event is the last of a run that has ended. */
 async function isAtEnd(ledger: Ledger, runId: RunId, seq: number): Promise<boolean> {
   const head = await ledger.head(runId)
-  if (head === undefined) throw runNotFound(runId)
+  if (head === undefined) throw createRunNotFoundError(runId)
   if (seq < head.seq) return false
   if (seq > head.seq) {
-    throw malformed(
+    throw createMalformedError(
       `Run ${runId} has no event ${seq} to continue after: its last is ${head.seq}. Read it from 0.`,
     )
   }
@@ -130,7 +130,7 @@ export function addAllEvents(routes: Routes): void {
         ? await places.open(given.slice(sealedMark.length), list)
         : given
       if (given !== undefined && after === undefined) {
-        throw malformed(
+        throw createMalformedError(
           'after is not a place that this server gave you. Continue after an event that you have, or read from the start.',
         )
       }

@@ -3,11 +3,11 @@ import { omitUndefined } from '@tallystick/core/internal'
 import { evolve, isSuspended, toTranscript } from '@tallystick/core/machine'
 import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { parseRunId } from '@tallystick/core/vocabulary'
-import { type ListedRun, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
+import { type ListedRun, readRunSummaries, readRunSummary, type SummaryFilter } from '@tallystick/ledger'
 import type { HonoRequest } from 'hono'
 import type { PlacedList } from '../http/cursors.ts'
 import { isVisible, type Principal, requireVisible } from '../http/principal.ts'
-import { malformed, RefusedRequestError } from '../http/problem.ts'
+import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import {
   listAgents,
@@ -138,7 +138,7 @@ function readAskedPage(req: HonoRequest) {
   const statuses = req.queries('status')
   const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
   if (unknown !== undefined) {
-    throw malformed(`status has to be one of ${listed.join(', ')}.`)
+    throw createMalformedError(`status has to be one of ${listed.join(', ')}.`)
   }
   return {
     limit: parsePageSize(req.query('limit')),
@@ -158,7 +158,7 @@ async function findBegin({ ledger, places }: Served, list: PlacedList, text: str
   if (parseRunId(text) !== undefined) return await requireVisible(ledger, list.principal, text)
   const before = parseRunId((await places.open(text, list)) ?? '')
   if (before !== undefined && (await canContinueAfter(ledger, before, list))) return before
-  throw malformed(
+  throw createMalformedError(
     'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
   )
 }
@@ -183,7 +183,7 @@ async function readListPage(
 ): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: string }> {
   const runs: ListedRun[] = []
   let looked = 0
-  for await (const run of runSummaries(ledger, filter)) {
+  for await (const run of readRunSummaries(ledger, filter)) {
     looked++
     const isSeen = await isVisible(ledger, list.principal, run.runId)
     if (isSeen) runs.push(run)
@@ -277,7 +277,7 @@ async function readSessionPage(
     if (!(await isVisible(ledger, principal, runId))) break
     const last = runs.at(-1)
     if (last && runs.length === limit) return { runs, before: last.runId }
-    runs.push(await runSummary(ledger, runId))
+    runs.push(await readRunSummary(ledger, runId))
   }
   return { runs }
 }

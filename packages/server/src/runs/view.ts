@@ -2,7 +2,7 @@ import type { Ledger, RunId, RunResult, RunState } from '@tallystick/core'
 import { isRunDriven, omitUndefined, readResultWithChildren, toResult } from '@tallystick/core/internal'
 import { isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
-import { runNotFound } from '../http/problem.ts'
+import { createRunNotFoundError } from '../http/problem.ts'
 
 /**
  * The status of a run. `under_way`: a process drives it. `suspended`: it waits for a command. `interrupted`: no
@@ -51,6 +51,7 @@ export async function readStatus(ledger: Ledger, state: RunState): Promise<RunSt
 /** Folds a run up to an event, or to its end. Throws a `RunNotFoundError` if there is no such run or event. */
 export async function readState(ledger: Ledger, runId: RunId, seq?: number): Promise<RunState> {
   const head = await ledger.head(runId)
-  if (head === undefined || (seq !== undefined && (seq < 1 || seq > head.seq))) throw runNotFound(runId)
+  if (head === undefined || (seq !== undefined && (seq < 1 || seq > head.seq)))
+    throw createRunNotFoundError(runId)
   return await foldTo(ledger, runId, seq)
 }

@@ -1,6 +1,6 @@
 import { type Ledger, LedgerConflictError, type RuntimeEvent } from '@tallystick/core'
-import { everyFact } from '../samples/events.ts'
-import { stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   appendFirst,
@@ -22,7 +22,7 @@ import {
   steering,
 } from './scenario.ts'
 
-const started = stamped(run, [everyFact(run).run_started])
+const started = stampFacts(run, [sampleFacts(run).run_started])
 
 /** One atomic compare-and-swap: all events or none. */
 export const appendCases: readonly LedgerContractCase[] = [
@@ -91,11 +91,11 @@ export const appendCases: readonly LedgerContractCase[] = [
       require(refused?.reason instanceof
         LedgerConflictError, 'the loser of a race gets no LedgerConflictError')
       const winner = endings[0]?.status === 'fulfilled' ? 'left' : 'right'
-      await requireRecord(ledger, [...started, ...stamped(run, [saying(winner)], { afterSeq: 1 })])
+      await requireRecord(ledger, [...started, ...stampFacts(run, [saying(winner)], { afterSeq: 1 })])
     },
   ),
   checkLedger('two first appends at once make one run', async (ledger) => {
-    const facts = everyFact(run)
+    const facts = sampleFacts(run)
     const racing = [
       appendAt(ledger, { seq: 0, epoch: 1 }, [facts.run_started]),
       appendAt(ledger, { seq: 0, epoch: 1 }, [saying('no start')]),
@@ -122,11 +122,11 @@ export const appendCases: readonly LedgerContractCase[] = [
   checkLedger('a batch of a thousand events keeps its order', async (ledger) => {
     const facts = Array.from({ length: 1000 }, (_, index) => saying(`delta ${index}`))
     requireEqual(await appendAt(ledger, await startRun(ledger), facts), { seq: 1001, epoch: 1 }, 'the head')
-    await requireRecord(ledger, [...started, ...stamped(run, facts, { afterSeq: 1 })])
+    await requireRecord(ledger, [...started, ...stampFacts(run, facts, { afterSeq: 1 })])
   }),
 ]
 
-const batch = stamped(run, [saying('a'), saying('b')], { afterSeq: 1 })
+const batch = stampFacts(run, [saying('a'), saying('b')], { afterSeq: 1 })
 
 /** Sends the batch again, as a writer does that never heard whether it was written. */
 function sendAgain(ledger: Ledger, events: readonly RuntimeEvent[] = batch): Promise<unknown> {
@@ -152,11 +152,14 @@ export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
     await sendAgain(ledger)
     await appendAt(ledger, { seq: 3, epoch: 1 }, [saying('c')])
     requireEqual(await sendAgain(ledger), { seq: 3, epoch: 1 }, 'the head after the events that were sent')
-    await requireRecord(ledger, [...started, ...batch, ...stamped(run, [saying('c')], { afterSeq: 3 })])
+    await requireRecord(ledger, [...started, ...batch, ...stampFacts(run, [saying('c')], { afterSeq: 3 })])
   }),
   checkRun('the same seq and epoch with other content is a conflict', async (ledger) => {
     await sendAgain(ledger)
-    await requireConflict(sendAgain(ledger, stamped(run, [saying('a'), saying('x')], { afterSeq: 1 })), 'seq')
+    await requireConflict(
+      sendAgain(ledger, stampFacts(run, [saying('a'), saying('x')], { afterSeq: 1 })),
+      'seq',
+    )
     await requireRecord(ledger, [...started, ...batch])
   }),
   checkRun('the same content at another time is other content', async (ledger) => {
@@ -172,7 +175,7 @@ export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
   }),
   checkRun('an append that is recorded only in part is a conflict', async (ledger) => {
     await sendAgain(ledger)
-    const longer = stamped(run, [saying('a'), saying('b'), saying('c')], { afterSeq: 1 })
+    const longer = stampFacts(run, [saying('a'), saying('b'), saying('c')], { afterSeq: 1 })
     await requireConflict(sendAgain(ledger, longer), 'seq')
     await requireRecord(ledger, [...started, ...batch])
   }),
@@ -201,7 +204,7 @@ export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
   }),
 ]
 
-const sound = stamped(run, [saying('a'), saying('b'), saying('c')], { afterSeq: 1 })
+const sound = stampFacts(run, [saying('a'), saying('b'), saying('c')], { afterSeq: 1 })
 
 /** A batch of three whose second event is changed; its message has to say what is wrong. */
 function refuses(promise: string, change: object, words: string): LedgerContractCase {
@@ -238,7 +241,7 @@ export const malformedCases: readonly LedgerContractCase[] = [
   refuses('a number that JSON cannot carry is refused', { part: Number.NaN }, 'NaN'),
   refuses('a value that JSON cannot carry is refused', { text: () => 'late' }, 'function'),
   checkRun('a batch that begins elsewhere than after the expected head is refused', async (ledger) => {
-    const late = stamped(run, [saying('a')], { afterSeq: 2 })
+    const late = stampFacts(run, [saying('a')], { afterSeq: 2 })
     await requireRefusal(ledger.append(run, { expectedSeq: 1, epoch: 1 }, late, barrier), 'configuration')
     await requireRecord(ledger, started)
   }),

@@ -1,7 +1,7 @@
 import { firstValueFrom, type Observable } from 'rxjs'
 import type { Ledger, RunId } from '@tallystick/core'
-import { everyFact } from '../samples/events.ts'
-import { stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   barrier,
@@ -25,7 +25,7 @@ import {
  * Resolves once a hint came after which the condition holds. A hint may come for nothing, so the first proves little;
  * one that never comes leaves the case hanging, for the runner's time limit.
  */
-async function hinted(
+async function waitForHint(
   ledger: Ledger,
   act: () => Promise<unknown>,
   holds: () => Promise<boolean>,
@@ -59,22 +59,22 @@ function awaits(ledger: Ledger, count: number, runId: RunId = run): () => Promis
 /** Hints, without content, that a run's events or inbox may have changed. */
 export const changeCases: readonly LedgerContractCase[] = [
   checkRun('an append is hinted at, and the hint comes when it can be read', async (ledger, head) => {
-    await hinted(ledger, () => appendAt(ledger, head, [saying('a')]), reaches(ledger, 2))
+    await waitForHint(ledger, () => appendAt(ledger, head, [saying('a')]), reaches(ledger, 2))
   }),
   checkRun('a put is hinted at, and the hint comes when it can be read', async (ledger) => {
-    await hinted(ledger, () => ledger.put(run, steering('k1')), awaits(ledger, 1))
+    await waitForHint(ledger, () => ledger.put(run, steering('k1')), awaits(ledger, 1))
   }),
   checkRun(
     'a follower of an inbox is hinted at what is put into it and at what an append takes out of it',
     async (ledger, head) => {
       const options = { durability: 'barrier', consumedInboxKeys: ['k1'] } as const
-      await hinted(
+      await waitForHint(
         ledger,
         () => ledger.put(run, steering('k1')),
         awaits(ledger, 1),
         ledger.changes(run, 'inbox'),
       )
-      await hinted(
+      await waitForHint(
         ledger,
         () => ledger.append(run, { expectedSeq: head.seq, epoch: head.epoch }, [], options),
         awaits(ledger, 0),
@@ -83,19 +83,24 @@ export const changeCases: readonly LedgerContractCase[] = [
     },
   ),
   checkLedger('the first append of a run reaches those who waited for it', async (ledger) => {
-    await hinted(ledger, () => startRun(ledger), reaches(ledger, 1))
+    await waitForHint(ledger, () => startRun(ledger), reaches(ledger, 1))
   }),
   checkRun(
     'a follower of every run is hinted at appends and commands of each, new ones too',
     async (ledger) => {
-      await hinted(ledger, () => startRun(ledger, otherRun), reaches(ledger, 1, otherRun), ledger.changes())
-      await hinted(
+      await waitForHint(
+        ledger,
+        () => startRun(ledger, otherRun),
+        reaches(ledger, 1, otherRun),
+        ledger.changes(),
+      )
+      await waitForHint(
         ledger,
         () => appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')]),
         reaches(ledger, 2),
         ledger.changes(),
       )
-      await hinted(
+      await waitForHint(
         ledger,
         () => ledger.put(otherRun, steering('k1')),
         awaits(ledger, 1, otherRun),
@@ -112,12 +117,12 @@ export const changeCases: readonly LedgerContractCase[] = [
     let hintCount = 0
     // A failure of the feed reaches all its subscribers.
     const first = ledger.changes(run).subscribe({ next: () => hintCount++, error: () => {} })
-    await hinted(ledger, () => startRun(ledger), reaches(ledger, 1))
+    await waitForHint(ledger, () => startRun(ledger), reaches(ledger, 1))
     first.unsubscribe()
     const before = hintCount
-    await hinted(
+    await waitForHint(
       ledger,
-      () => appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(run).cancel_requested]),
+      () => appendAt(ledger, { seq: 1, epoch: 1 }, [sampleFacts(run).cancel_requested]),
       reaches(ledger, 2),
     )
     requireEqual(before > 0, true, 'whether the first subscriber heard anything')
@@ -126,7 +131,7 @@ export const changeCases: readonly LedgerContractCase[] = [
   checkLedger('a follower that reads at each hint sees every event once, in order', async (ledger) => {
     const seen: number[] = []
     const head = await startRun(ledger)
-    await hinted(
+    await waitForHint(
       ledger,
       async () => {
         for (let seq = head.seq; seq < 6; seq++) await appendAt(ledger, { ...head, seq }, [saying(`${seq}`)])
@@ -142,22 +147,22 @@ export const changeCases: readonly LedgerContractCase[] = [
   }),
 ]
 
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 
 /** Two ledgers over one store, as two processes have them. */
 export const sharedCases: readonly LedgerContractCase[] = [
   checkShared('what one ledger appended the other reads', async (one, other) => {
     await startRun(one, run, [saying('a')])
-    await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
+    await requireRecord(other, stampFacts(run, [facts.run_started, saying('a')]))
     requireEqual((await collect(other.runs())).length, 1, 'the number of runs')
-    const record = stamped(run, [facts.run_started, saying('a')])
+    const record = stampFacts(run, [facts.run_started, saying('a')])
     requireEqual(await collect(other.find({ turn: 1 })), record.slice(1), 'what is found of turn 1')
   }),
   checkShared('of two ledgers that append at the same head one is refused', async (one, other) => {
     const head = await startRun(one)
     await appendAt(one, head, [saying('one')], barrier)
     await requireConflict(appendAt(other, head, [saying('other')], barrier), 'seq')
-    await requireRecord(other, stamped(run, [facts.run_started, saying('one')]))
+    await requireRecord(other, stampFacts(run, [facts.run_started, saying('one')]))
   }),
   checkShared('a take-over through one ledger shuts out the writer at the other', async (one, other) => {
     const old = await startRun(one)
@@ -176,11 +181,11 @@ export const sharedCases: readonly LedgerContractCase[] = [
   }),
   checkShared('a command put through one ledger is hinted at by the other', async (one, other) => {
     await startRun(one)
-    await hinted(one, () => other.put(run, steering('k1')), awaits(one, 1))
+    await waitForHint(one, () => other.put(run, steering('k1')), awaits(one, 1))
   }),
   checkShared('an append through one ledger is hinted at by the other', async (one, other) => {
     const head = await startRun(one)
-    await hinted(other, () => appendAt(one, head, [saying('a')]), reaches(other, 2))
+    await waitForHint(other, () => appendAt(one, head, [saying('a')]), reaches(other, 2))
   }),
   checkShared(
     'what one ledger appended the tail of the other yields, also after a cursor of the first',
@@ -189,7 +194,7 @@ export const sharedCases: readonly LedgerContractCase[] = [
       const [started] = await tailUntil(one, 1)
       await appendAt(one, head, [saying('a')], barrier)
       const [next] = await tailUntil(other, 1, started?.cursor)
-      requireEqual(next?.event, stamped(run, [saying('a')], { afterSeq: 1 })[0], 'the event')
+      requireEqual(next?.event, stampFacts(run, [saying('a')], { afterSeq: 1 })[0], 'the event')
       requireEqual(await collect(other.tail()), await collect(one.tail()), 'the tail of the other')
     },
   ),
@@ -212,12 +217,12 @@ export const sharedCases: readonly LedgerContractCase[] = [
   ),
   checkShared('a follower of every run is hinted at what another ledger appended', async (one, other) => {
     await startRun(one)
-    await hinted(other, () => startRun(one, otherRun), reaches(other, 1, otherRun), other.changes())
+    await waitForHint(other, () => startRun(one, otherRun), reaches(other, 1, otherRun), other.changes())
   }),
   checkShared('closing one ledger leaves the other open', async (one, other) => {
     const head = await startRun(one)
     await one.close()
     requireEqual(await appendAt(other, head, [saying('a')], barrier), { seq: 2, epoch: 1 }, 'the head')
-    await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
+    await requireRecord(other, stampFacts(run, [facts.run_started, saying('a')]))
   }),
 ]

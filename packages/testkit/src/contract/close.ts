@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { Ledger } from '@tallystick/core'
-import { everyFact } from '../samples/events.ts'
-import { sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   barrier,
@@ -22,10 +22,10 @@ import {
   tailUntil,
 } from './scenario.ts'
 
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 
 /** Waits until the hints end. A reader that follows them looks once more then, and has to be refused. */
-async function refusedAtEnd(ledger: Ledger, hints$: Observable<void>): Promise<void> {
+async function requireRefusedAtEnd(ledger: Ledger, hints$: Observable<void>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const isRefused = (): Promise<unknown> => requireRefusal(ledger.head(run), 'ledger_unavailable')
     hints$.subscribe({ error: reject, complete: () => void isRefused().then(() => resolve(), reject) })
@@ -69,10 +69,10 @@ export const closeCases: readonly LedgerContractCase[] = [
     'closing a ledger ends its hints, once it refuses to be read, also for those that come later',
     async (ledger) => {
       const hints = [ledger.changes(run), ledger.changes(run, 'inbox'), ledger.changes()]
-      const ends = hints.map((hints$) => refusedAtEnd(ledger, hints$))
+      const ends = hints.map((hints$) => requireRefusedAtEnd(ledger, hints$))
       await ledger.close()
       await Promise.all(ends)
-      await Promise.all(hints.map((hints$) => refusedAtEnd(ledger, hints$)))
+      await Promise.all(hints.map((hints$) => requireRefusedAtEnd(ledger, hints$)))
     },
   ),
   checkDurable(
@@ -82,7 +82,7 @@ export const closeCases: readonly LedgerContractCase[] = [
       const next = await appendAt(ledger, head, [saying('a')], barrier)
       await appendAt(ledger, next, [saying('b'), saying('c')])
       await ledger.close()
-      const record = stamped(run, [facts.run_started, saying('a'), saying('b'), saying('c')])
+      const record = stampFacts(run, [facts.run_started, saying('a'), saying('b'), saying('c')])
       await requireRecord(await open(), record)
     },
   ),
@@ -130,7 +130,7 @@ export const closeCases: readonly LedgerContractCase[] = [
     requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail after the first event')
     await appendAt(again, head, [saying('c')], barrier)
     const [next] = await tailUntil(again, 1, all.at(-1)?.cursor)
-    requireEqual(next?.event, stamped(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')
+    requireEqual(next?.event, stampFacts(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')
   }),
   checkDurable('the order of runs outlives closing', async (ledger, open) => {
     for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))

@@ -1,7 +1,7 @@
 import type { Ledger, Message, RunId, RuntimeEvent } from '@tallystick/core'
 import { type AssistantPart, eventTypes, type Fact, type JsonObject } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleCallId, sampleMessage, sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleCallId, sampleMessage, sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   appendFirst,
@@ -46,7 +46,7 @@ async function requireWhole(ledger: Ledger, runId: RunId, isWhole: boolean): Pro
 function keeps(promise: string, facts: readonly Fact[]): LedgerContractCase {
   return checkRun(promise, async (ledger, head) => {
     await appendAt(ledger, head, facts)
-    await requireRecord(ledger, stamped(run, [everyFact(run).run_started, ...facts]))
+    await requireRecord(ledger, stampFacts(run, [sampleFacts(run).run_started, ...facts]))
   })
 }
 
@@ -81,7 +81,7 @@ const oddObject: JsonObject = {
 /** Events come back deep-equal, whatever a model or a tool said. */
 export const contentCases: readonly LedgerContractCase[] = [
   checkRun('a store that knows whether content of a run was removed says so', async (ledger, head) => {
-    await appendAt(ledger, head, [everyFact(run).run_finished], barrier)
+    await appendAt(ledger, head, [sampleFacts(run).run_finished], barrier)
     await startRun(ledger, otherRun)
     await requireWhole(ledger, run, true)
     if (ledger.removeContent === undefined) return
@@ -90,9 +90,9 @@ export const contentCases: readonly LedgerContractCase[] = [
     await requireWhole(ledger, otherRun, true)
   }),
   checkLedger('an event of every type comes back with every field', async (ledger) => {
-    const facts = Object.values(everyFact(run))
+    const facts = Object.values(sampleFacts(run))
     requireEqual(facts.map(({ type }) => type).toSorted(), eventTypes.toSorted(), 'the sample types')
-    const events = stamped(run, facts)
+    const events = stampFacts(run, facts)
     await appendFirst(ledger, events, lazy)
     await requireRecord(ledger, events)
   }),
@@ -112,7 +112,7 @@ export const contentCases: readonly LedgerContractCase[] = [
     { type: 'assistant_started', turn: 1, attempt: 1 },
   ]),
   checkRun('a field that is undefined counts as not there', async (ledger, head) => {
-    const plain = stamped(run, [{ type: 'cancel_requested', turn: 0 }], { afterSeq: 1 })
+    const plain = stampFacts(run, [{ type: 'cancel_requested', turn: 0 }], { afterSeq: 1 })
     const spelled = plain.map((event) => ({ ...event, by: undefined, reason: undefined })) as never
     await ledger.append(run, { expectedSeq: head.seq, epoch: 1 }, spelled, { durability: 'lazy' })
     const [event] = await collect(ledger.read(run, { fromSeq: 2 }))
@@ -145,8 +145,8 @@ export const contentCases: readonly LedgerContractCase[] = [
 /** A run of a session that begins with some messages. */
 function carrying(place: number, messages: readonly Message[]): readonly RuntimeEvent[] {
   const runId = sampleRunId(place)
-  const started = { ...everyFact(runId).run_started, sessionId: 's', sessionPlace: place }
-  return stamped(runId, [started, { type: 'history_carried', turn: 0, messages }, saying('x')])
+  const started = { ...sampleFacts(runId).run_started, sessionId: 's', sessionPlace: place }
+  return stampFacts(runId, [started, { type: 'history_carried', turn: 0, messages }, saying('x')])
 }
 
 async function requireRuns(ledger: Ledger, runs: readonly (readonly RuntimeEvent[])[]): Promise<void> {
@@ -173,7 +173,7 @@ const [a, b, c, d, e] = ['a', 'b', 'c', 'd', 'e'].map(sampleMessage) as [
 function pair(input: JsonObject): readonly Message[] {
   const call: AssistantPart = {
     type: 'tool_call',
-    toolCallId: everyFact(sampleRunId(9)).tool_result.toolCallId,
+    toolCallId: sampleFacts(sampleRunId(9)).tool_result.toolCallId,
     providerCallId: 'c1',
     name: 'look',
     input,

@@ -1,7 +1,7 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import type { DueFilter, Head, RunWait, TakeOverClaim } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   appendFirst,
@@ -26,7 +26,7 @@ const lapsed: TakeOverClaim = { ...held, forMs: 0 }
 /** Times far from that of any clock. */
 const [early, late] = [1_000, 2_000]
 
-const { run_finished } = everyFact(run)
+const { run_finished } = sampleFacts(run)
 
 /** What has something to do though nobody drives it is found without a look at what waits. */
 export const dueCases: readonly LedgerContractCase[] = [
@@ -108,7 +108,7 @@ export const dueCases: readonly LedgerContractCase[] = [
     await appendAt(ledger, head, [run_finished], { lease: lapsed })
     await appendFirst(
       ledger,
-      stamped(otherRun, [everyFact(otherRun).run_started, everyFact(otherRun).run_finished]),
+      stampFacts(otherRun, [sampleFacts(otherRun).run_started, sampleFacts(otherRun).run_finished]),
     )
     await requireDue(ledger, [])
     await ledger.acquire(run, held)
@@ -119,7 +119,7 @@ export const dueCases: readonly LedgerContractCase[] = [
   checkLedger('the end of a child run makes its parent due, in the same append', async (ledger) => {
     await startResting(ledger, { wakeAt: late })
     const child = await startDriven(ledger, lapsed, otherRun)
-    const ending = [everyFact(otherRun).run_finished]
+    const ending = [sampleFacts(otherRun).run_finished]
     const wakes = { runId: otherRun, wakes: run }
     await requireConflict(appendAt(ledger, { ...child, epoch: 2 }, ending, wakes), 'epoch')
     await requireDue(ledger, [
@@ -134,7 +134,7 @@ export const dueCases: readonly LedgerContractCase[] = [
     for (const [place, wakes] of [run, sampleRunId(9)].entries()) {
       const runId = sampleRunId(place + 2)
       await startRun(ledger, runId)
-      await appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(runId).run_finished], { runId, wakes })
+      await appendAt(ledger, { seq: 1, epoch: 1 }, [sampleFacts(runId).run_finished], { runId, wakes })
     }
     await requireDue(ledger, [])
   }),
@@ -146,7 +146,7 @@ export const dueCases: readonly LedgerContractCase[] = [
       await Promise.all(children.map((runId) => startRun(ledger, runId)))
       await Promise.all([
         ...children.map((runId) =>
-          appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(runId).run_finished], { runId, wakes: run }),
+          appendAt(ledger, { seq: 1, epoch: 1 }, [sampleFacts(runId).run_finished], { runId, wakes: run }),
         ),
         appendAt(ledger, { seq: 1, epoch: 1 }, [saying('one')]),
       ])
@@ -159,7 +159,7 @@ export const dueCases: readonly LedgerContractCase[] = [
     async (ledger) => {
       const [ended, open, missing] = [otherRun, sampleRunId(3), sampleRunId(9)]
       await startDriven(ledger, held)
-      await startRun(ledger, ended, [everyFact(ended).run_finished])
+      await startRun(ledger, ended, [sampleFacts(ended).run_finished])
       await startDriven(ledger, held, open)
       await ledger.release(run, 'a', { children: [open, missing] })
       await requireDue(ledger, [])
@@ -227,7 +227,7 @@ export const dueCases: readonly LedgerContractCase[] = [
         await startRun(second, child)
         await Promise.all([
           first.release(runId, 'a', { children: [child] }),
-          appendAt(second, { seq: 1, epoch: 1 }, [everyFact(child).run_finished], {
+          appendAt(second, { seq: 1, epoch: 1 }, [sampleFacts(child).run_finished], {
             ...barrier,
             runId: child,
             wakes: runId,
@@ -241,7 +241,7 @@ export const dueCases: readonly LedgerContractCase[] = [
 ]
 
 function startDriven(ledger: Ledger, lease: TakeOverClaim, runId: RunId = run): Promise<Head> {
-  return appendFirst(ledger, stamped(runId, [everyFact(runId).run_started]), { ...barrier, lease })
+  return appendFirst(ledger, stampFacts(runId, [sampleFacts(runId).run_started]), { ...barrier, lease })
 }
 
 /** A run whose driver has let it go to wait. */

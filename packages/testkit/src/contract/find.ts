@@ -1,8 +1,8 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { matchesQuery } from '@tallystick/core/internal'
 import type { EventQuery, EventType, Fact } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleCallId, sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleCallId, sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   barrier,
@@ -31,7 +31,7 @@ const sessions = new Map([
 
 /** The appends of each run, one after the other, the runs in turn. */
 function createRounds(runId: RunId, toolCallId = sampleCallId(runId)): readonly Fact[][] {
-  const facts = everyFact(runId)
+  const facts = sampleFacts(runId)
   return [
     [saying('a'), saying('b')],
     [
@@ -47,18 +47,18 @@ function createRounds(runId: RunId, toolCallId = sampleCallId(runId)): readonly 
 }
 
 /** Four runs that grew in turns. Answers their events in the order in which they were appended. */
-async function grownLedger(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
+async function growLedger(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
   const written: RuntimeEvent[] = []
   const heads = new Map(runIds.map((runId) => [runId, 0]))
   const append = async (runId: RunId, facts: readonly Fact[]): Promise<void> => {
     const afterSeq = heads.get(runId) ?? 0
-    const events = stamped(runId, facts, { afterSeq })
+    const events = stampFacts(runId, facts, { afterSeq })
     await ledger.append(runId, { expectedSeq: afterSeq, epoch: 1 }, events, barrier)
     heads.set(runId, afterSeq + events.length)
     written.push(...events)
   }
   for (const runId of [third, first, alone, second]) {
-    const { sessionId: _id, sessionPlace: _place, ...started } = everyFact(runId).run_started
+    const { sessionId: _id, sessionPlace: _place, ...started } = sampleFacts(runId).run_started
     await append(runId, [{ ...started, ...sessions.get(runId) }])
   }
   for (const round of [0, 1, 2]) {
@@ -68,7 +68,7 @@ async function grownLedger(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
 }
 
 /** The events that a query must find among those written. */
-function wanted(written: readonly RuntimeEvent[], query: EventQuery): readonly RuntimeEvent[] {
+function selectWanted(written: readonly RuntimeEvent[], query: EventQuery): readonly RuntimeEvent[] {
   const { sessionId } = query
   return written.filter((event) => {
     if (sessionId !== undefined && sessions.get(event.runId)?.sessionId !== sessionId) return false
@@ -81,19 +81,19 @@ async function requireFound(
   written: readonly RuntimeEvent[],
   query: EventQuery,
 ): Promise<void> {
-  const expected = wanted(written, query)
+  const expected = selectWanted(written, query)
   requireEqual(await collect(ledger.find(query)), expected, `what ${JSON.stringify(query)} finds`)
 }
 
-/** The time of an event of `stamped`, by its seq. */
+/** The time of an event of `stampFacts`, by its seq. */
 const toTime = (seq: number): number => 1_760_000_000_000 + seq
 
 /** A case that looks for these in the ledger of `grownLedger`; each query has to find something there. */
 function finds(promise: string, ...queries: readonly EventQuery[]): LedgerContractCase {
   return checkLedger(promise, async (ledger) => {
-    const written = await grownLedger(ledger)
+    const written = await growLedger(ledger)
     for (const query of queries) {
-      require(wanted(written, query).length > 0, `no event at all answers ${JSON.stringify(query)}`)
+      require(selectWanted(written, query).length > 0, `no event at all answers ${JSON.stringify(query)}`)
       await requireFound(ledger, written, query)
     }
   })
@@ -102,7 +102,7 @@ function finds(promise: string, ...queries: readonly EventQuery[]): LedgerContra
 const rare: readonly EventType[] = ['tool_result', 'run_started']
 
 /** Every filter, alone and with every choice of the others. */
-function everyCombination(): readonly EventQuery[] {
+function listCombinations(): readonly EventQuery[] {
   const parts: readonly EventQuery[] = [
     { sessionId: 'a' },
     { runId: second },
@@ -148,16 +148,16 @@ export const findCases: readonly LedgerContractCase[] = [
     { fromAt: toTime(3) - 0.5, toAt: toTime(3) + 0.5 },
   ),
   checkLedger('filters together find what is all of it, in every combination', async (ledger) => {
-    const written = await grownLedger(ledger)
-    const queries = everyCombination()
-    const found = queries.filter((query) => wanted(written, query).length > 0)
+    const written = await growLedger(ledger)
+    const queries = listCombinations()
+    const found = queries.filter((query) => selectWanted(written, query).length > 0)
     require(found.length > queries.length / 2, 'most combinations find nothing, and so show nothing')
     for (const query of queries) await requireFound(ledger, written, query)
   }),
   checkLedger(
     'what names a run, a session, a call or a type that is not there finds nothing',
     async (ledger) => {
-      await grownLedger(ledger)
+      await growLedger(ledger)
       const queries: readonly EventQuery[] = [
         { runId: sampleRunId(9) },
         { runId: sampleRunId(9), types: ['run_started'] },
@@ -179,25 +179,25 @@ export const findCases: readonly LedgerContractCase[] = [
     },
   ),
   checkLedger('an empty ledger finds nothing, however it is asked', async (ledger) => {
-    for (const query of everyCombination()) requireEqual(await collect(ledger.find(query)), [], 'the events')
+    for (const query of listCombinations()) requireEqual(await collect(ledger.find(query)), [], 'the events')
   }),
   checkLedger(
     'what is found rarely is found among thousands, and thousands are found whole',
     async (ledger) => {
       const facts = Array.from({ length: 3000 }, (_, index) => {
-        return index % 700 === 99 ? everyFact(first).cancel_requested : saying(`${index}`)
+        return index % 700 === 99 ? sampleFacts(first).cancel_requested : saying(`${index}`)
       })
       await startRun(ledger, second)
       await startRun(ledger, first, facts)
-      await appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(second).cancel_requested], { runId: second })
-      const one = stamped(first, [everyFact(first).run_started, ...facts])
+      await appendAt(ledger, { seq: 1, epoch: 1 }, [sampleFacts(second).cancel_requested], { runId: second })
+      const one = stampFacts(first, [sampleFacts(first).run_started, ...facts])
       const rareOnes = one.filter(({ type }) => type === 'cancel_requested')
-      const last = stamped(second, [everyFact(second).cancel_requested], { afterSeq: 1 })
+      const last = stampFacts(second, [sampleFacts(second).cancel_requested], { afterSeq: 1 })
       const types = ['cancel_requested'] as const
       requireEqual(await collect(ledger.find({ types })), [...rareOnes, ...last], 'the rare ones')
       requireEqual(await collect(ledger.find({ runId: first, types })), rareOnes, 'the rare ones of the run')
       requireEqual(await collect(ledger.find({ runId: first })), one, 'the run')
-      const all = [...stamped(second, [everyFact(second).run_started]), ...one, ...last]
+      const all = [...stampFacts(second, [sampleFacts(second).run_started]), ...one, ...last]
       requireEqual(await collect(ledger.find()), all, 'everything')
     },
   ),
@@ -206,10 +206,10 @@ export const findCases: readonly LedgerContractCase[] = [
 const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
 
 function createTen(runId: RunId): readonly RuntimeEvent[] {
-  return stamped(runId, [everyFact(runId).run_started, ...facts])
+  return stampFacts(runId, [sampleFacts(runId).run_started, ...facts])
 }
 
-async function twoRuns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
+async function startTwoRuns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
   await startRun(ledger, run, facts)
   await startRun(ledger, otherRun, facts)
   return [...createTen(run), ...createTen(otherRun)]
@@ -218,7 +218,7 @@ async function twoRuns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
 /** Searches while others write, and beside each other. */
 export const searchCases: readonly LedgerContractCase[] = [
   checkLedger('a search that is stopped half-way leaves the ledger free to append', async (ledger) => {
-    await twoRuns(ledger)
+    await startTwoRuns(ledger)
     for await (const event of ledger.find()) if (event.seq === 3) break
     const head = await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')])
     requireEqual(head, { seq: 11, epoch: 1 }, 'the head')
@@ -257,7 +257,7 @@ export const searchCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a search misses no event of a run in front of one that it finds, while runs are appended to at once',
     async (ledger) => {
-      await twoRuns(ledger)
+      await startTwoRuns(ledger)
       const grow = async (runId: RunId): Promise<void> => {
         for (let seq = 10; seq < 40; seq++)
           await appendAt(ledger, { seq, epoch: 1 }, [saying('x')], { runId })
@@ -291,7 +291,7 @@ export const searchCases: readonly LedgerContractCase[] = [
     requireEqual(all.length, 40, 'the number of events')
   }),
   checkLedger('searches at once do not disturb each other', async (ledger) => {
-    const all = await twoRuns(ledger)
+    const all = await startTwoRuns(ledger)
     const looks = [ledger.find(), ledger.find({ runId: run }), ledger.find({ runId: otherRun })]
     const [whole, left, right] = await Promise.all(looks.map(collect))
     requireEqual(whole, all, 'everything')
@@ -300,7 +300,7 @@ export const searchCases: readonly LedgerContractCase[] = [
   }),
 ]
 
-const [next] = stamped(run, [saying('a')], { afterSeq: 1 }) as [RuntimeEvent]
+const [next] = stampFacts(run, [saying('a')], { afterSeq: 1 }) as [RuntimeEvent]
 
 type Asking = (ledger: Ledger, given: never) => AsyncIterable<unknown> | Promise<unknown>
 

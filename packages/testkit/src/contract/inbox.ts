@@ -1,7 +1,7 @@
 import { LedgerConflictError } from '@tallystick/core'
 import type { OutsideCommand } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleCallId, sampleMessage, sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleCallId, sampleMessage, sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   checkLedger,
@@ -30,7 +30,7 @@ const commands: readonly OutsideCommand[] = [
   { type: 'raise_limit', limit: 'maxTurns', max: 12, by: 'ada' },
 ]
 
-const finish = everyFact(run).run_finished
+const finish = sampleFacts(run).run_finished
 
 /** Commands from outside wait here until the run's writer takes them. */
 export const inboxCases: readonly LedgerContractCase[] = [
@@ -114,7 +114,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
     await ledger.put(run, steering('k1'))
     await ledger.acquire(run)
     await ledger.put(run, steering('k2'))
-    await requireRecord(ledger, stamped(run, [everyFact(run).run_started]), { epoch: 2 })
+    await requireRecord(ledger, stampFacts(run, [sampleFacts(run).run_started]), { epoch: 2 })
     requireEqual(await ledger.inbox(run), [steering('k1'), steering('k2')], 'the inbox')
   }),
   checkRun('a put to a run that is not there is refused, and leaves no entry', async (ledger) => {
@@ -135,7 +135,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       await ledger.put(run, steering('k2'))
       await requireConflict(appendAt(ledger, head, [saying('a'), finish]), 'inbox')
       await requireConflict(appendAt(ledger, head, [finish], { consumedInboxKeys: ['k1'] }), 'inbox')
-      await requireRecord(ledger, stamped(run, [everyFact(run).run_started]))
+      await requireRecord(ledger, stampFacts(run, [sampleFacts(run).run_started]))
       requireEqual(await ledger.inbox(run), [steering('k1'), steering('k2')], 'the inbox')
       const end = await appendAt(ledger, head, [finish], { consumedInboxKeys: ['k1', 'k2'] })
       requireEqual(end, { seq: 2, epoch: 1 }, 'the head of the run that ended')

@@ -1,7 +1,7 @@
 import { type Ledger, LedgerConflictError, type RunId } from '@tallystick/core'
 import type { Lease, TakeOverClaim } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   appendFirst,
@@ -36,7 +36,7 @@ const [a, b, c] = ['a', 'b', 'c'].map((holder) => ({ holder, forMs: hour })) as 
 /** A lease that has ended as soon as it is taken, so that a case needs no clock. */
 const lapsed = (claim: TakeOverClaim): TakeOverClaim => ({ ...claim, forMs: 0 })
 
-const { run_started, run_finished } = everyFact(run)
+const { run_started, run_finished } = sampleFacts(run)
 
 /** Every drive of a run has a lease in the ledger. */
 export const leaseCases: readonly LedgerContractCase[] = [
@@ -97,7 +97,7 @@ export const leaseCases: readonly LedgerContractCase[] = [
       requireEqual(lease.holder, 'a', 'the holder that the refusal names')
       require(lease.leftMs > 0 && lease.leftMs <= hour, `a lease of ${lease.leftMs} ms is left`)
       await requireHeld(ledger, { ...b, from: 'c' })
-      await requireRecord(ledger, stamped(run, [run_started]), { epoch: 1 })
+      await requireRecord(ledger, stampFacts(run, [run_started]), { epoch: 1 })
       requireEqual(await ledger.acquire(run, a), { seq: 1, epoch: 2 }, 'the head for its own holder')
     },
   ),
@@ -175,13 +175,16 @@ export const leaseCases: readonly LedgerContractCase[] = [
     await ledger.release(otherRun, 'a')
     requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox of a released run')
     await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
-    await requireRecord(ledger, stamped(run, [run_started, saying('a')]))
+    await requireRecord(ledger, stampFacts(run, [run_started, saying('a')]))
   }),
   checkLedger('a run that has ended has no lease', async (ledger) => {
     const head = await startDriven(ledger, a)
     await appendAt(ledger, head, [run_finished], { lease: a })
     await requireLease(ledger, undefined)
-    const whole = stamped(otherRun, [everyFact(otherRun).run_started, everyFact(otherRun).run_finished])
+    const whole = stampFacts(otherRun, [
+      sampleFacts(otherRun).run_started,
+      sampleFacts(otherRun).run_finished,
+    ])
     await appendFirst(ledger, whole, { ...barrier, lease: a })
     await requireLease(ledger, undefined, otherRun)
   }),
@@ -190,7 +193,7 @@ export const leaseCases: readonly LedgerContractCase[] = [
     await appendAt(ledger, head, [saying('a')])
     await ledger.renew([run], a)
     await ledger.release(run, 'a')
-    await requireRecord(ledger, stamped(run, [run_started, saying('a')]))
+    await requireRecord(ledger, stampFacts(run, [run_started, saying('a')]))
   }),
   checkShared('two processes see the same leases, by the clock of the store', async (first, second) => {
     const head = await startDriven(first, a)
@@ -210,7 +213,7 @@ export const leaseCases: readonly LedgerContractCase[] = [
 
 /** A run whose first append takes its lease. */
 function startDriven(ledger: Ledger, lease: TakeOverClaim, runId: RunId = run): ReturnType<Ledger['append']> {
-  return appendFirst(ledger, stamped(runId, [everyFact(runId).run_started]), { ...lazy, lease })
+  return appendFirst(ledger, stampFacts(runId, [sampleFacts(runId).run_started]), { ...lazy, lease })
 }
 
 /** Fails the case unless that holder has the lease of a run; where none is named, nobody. */
@@ -228,7 +231,7 @@ async function requireHeld(ledger: Ledger, claim: TakeOverClaim): Promise<Lease>
   return error.lease
 }
 
-const start = stamped(run, [run_started])
+const start = stampFacts(run, [run_started])
 
 /** A take-over raises the epoch of a run first; from then on no other writer can append. */
 export const takeOverCases: readonly LedgerContractCase[] = [
@@ -255,7 +258,7 @@ export const takeOverCases: readonly LedgerContractCase[] = [
   checkRun('the new writer appends under its epoch, and the events keep theirs', async (ledger) => {
     const head = await ledger.acquire(run)
     requireEqual(await appendAt(ledger, head, [saying('a')]), { seq: 2, epoch: 2 }, 'the head')
-    const record = [...start, ...stamped(run, [saying('a')], { afterSeq: 1, epoch: 2 })]
+    const record = [...start, ...stampFacts(run, [saying('a')], { afterSeq: 1, epoch: 2 })]
     await requireRecord(ledger, record, { epoch: 2 })
   }),
   checkRun(

@@ -1,8 +1,8 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { deriveRunId } from '@tallystick/core/internal'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleCallId, sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleCallId, sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   appendFirst,
@@ -24,7 +24,7 @@ import {
   steering,
 } from './scenario.ts'
 
-const facts = everyFact(run)
+const facts = sampleFacts(run)
 const otherCall = sampleCallId(run, 2)
 
 /** Refused at every head, also when it differs from the recorded fact, and also within one batch. */
@@ -70,9 +70,9 @@ export const onceCases: readonly LedgerContractCase[] = [
     async (ledger) => {
       const runId = deriveRunId('order 7')
       const begin = (agent: string): Promise<unknown> => {
-        const started = { ...everyFact(runId).run_started, agent, idempotencyKey: 'order 7' }
+        const started = { ...sampleFacts(runId).run_started, agent, idempotencyKey: 'order 7' }
         const { sessionId: _session, sessionPlace: _place, ...alone } = started
-        return appendFirst(ledger, stamped(runId, [alone]))
+        return appendFirst(ledger, stampFacts(runId, [alone]))
       }
       const begun = await Promise.allSettled([begin('one'), begin('two'), begin('three')])
       requireEqual(
@@ -119,7 +119,7 @@ export const onceCases: readonly LedgerContractCase[] = [
     await appendAt(ledger, head, again)
     await appendAt(ledger, { ...head, seq: head.seq + again.length }, again)
     const record = [facts.run_started, ...again, ...again]
-    await requireRecord(ledger, stamped(run, record))
+    await requireRecord(ledger, stampFacts(run, record))
   }),
   checkLedger('a recorded fact keeps out its second under a later epoch', async (ledger) => {
     await startRun(ledger, run, [facts.tool_started, facts.tool_result])
@@ -148,8 +148,8 @@ const oddNames: readonly (readonly [string, string])[] = [
 
 /** Appends that name something by such a name: a run, a session, a tool call, a type. */
 function listAppends(name: string): readonly (readonly [RunId, RuntimeEvent])[] {
-  const started = stamped(otherRun, [everyFact(otherRun).run_started])
-  const second = stamped(run, [saying('a')], { afterSeq: 1 })
+  const started = stampFacts(otherRun, [sampleFacts(otherRun).run_started])
+  const second = stampFacts(run, [saying('a')], { afterSeq: 1 })
   const changed = (events: readonly RuntimeEvent[], change: object): RuntimeEvent => {
     return { ...(events[0] as RuntimeEvent), ...change }
   }
@@ -167,7 +167,7 @@ export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, men
     `an id or a type with a NUL or half a surrogate pair is refused, and names nothing: ${JSON.stringify(name)}`,
     async (ledger) => {
       const session = { sessionId: mended, sessionPlace: 1 }
-      const like = stamped(run, [{ ...everyFact(run).run_started, ...session }])
+      const like = stampFacts(run, [{ ...sampleFacts(run).run_started, ...session }])
       await appendFirst(ledger, like)
       for (const [runId, event] of listAppends(name)) {
         const expected = { expectedSeq: event.seq - 1, epoch: 1 }

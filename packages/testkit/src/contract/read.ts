@@ -1,8 +1,8 @@
 import type { Ledger, RuntimeEvent } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { RunFilter } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   startInSession,
@@ -19,27 +19,27 @@ import {
 } from './scenario.ts'
 
 const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
-const ten = stamped(run, [everyFact(run).run_started, ...facts])
+const ten = stampFacts(run, [sampleFacts(run).run_started, ...facts])
 
 /** Where `startRun` puts a run. */
 function toSession(ordinal: number): { readonly sessionId?: string; readonly sessionPlace?: number } {
-  const { sessionId, sessionPlace } = everyFact(sampleRunId(ordinal)).run_started
+  const { sessionId, sessionPlace } = sampleFacts(sampleRunId(ordinal)).run_started
   return omitUndefined({ sessionId, sessionPlace })
 }
 
-async function tenEvents(ledger: Ledger): Promise<void> {
+async function startTenEvents(ledger: Ledger): Promise<void> {
   await startRun(ledger, run, facts)
 }
 
 /** Events in order of `seq`; bounds are inclusive. */
 export const readCases: readonly LedgerContractCase[] = [
   checkLedger('a run is read in order of seq, whole when no bounds are given', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     requireEqual(await collect(ledger.read(run)), ten, 'the events')
     requireEqual(await collect(ledger.read(run, {})), ten, 'the events of an empty range')
   }),
   checkLedger('bounds are inclusive at both ends', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     requireEqual(await collect(ledger.read(run, { fromSeq: 4 })), ten.slice(3), 'from 4')
     requireEqual(await collect(ledger.read(run, { toSeq: 4 })), ten.slice(0, 4), 'up to 4')
     requireEqual(await collect(ledger.read(run, { fromSeq: 4, toSeq: 6 })), ten.slice(3, 6), 'from 4 up to 6')
@@ -47,7 +47,7 @@ export const readCases: readonly LedgerContractCase[] = [
     requireEqual(await collect(ledger.read(run, { fromSeq: 1, toSeq: 10 })), ten, 'from 1 up to 10')
   }),
   checkLedger('a range reaches no further than the run does', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     requireEqual(await collect(ledger.read(run, { fromSeq: 9, toSeq: 99 })), ten.slice(8), 'from 9 up to 99')
     requireEqual(await collect(ledger.read(run, { fromSeq: 11 })), [], 'from after the end')
     requireEqual(await collect(ledger.read(run, { fromSeq: 6, toSeq: 5 })), [], 'from 6 up to 5')
@@ -55,12 +55,12 @@ export const readCases: readonly LedgerContractCase[] = [
     requireEqual(await collect(ledger.read(run, { fromSeq: 0, toSeq: 1 })), ten.slice(0, 1), 'from 0 up to 1')
   }),
   checkLedger('a run that is not there reads as empty', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     requireEqual(await collect(ledger.read(sampleRunId(9))), [], 'the events')
     requireEqual(await collect(ledger.read(sampleRunId(9), { fromSeq: 2 })), [], 'the events from 2')
   }),
   checkLedger('a read that is stopped half-way leaves the ledger free to append', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     for await (const event of ledger.read(run)) if (event.seq === 3) break
     requireEqual(
       await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')]),
@@ -69,7 +69,7 @@ export const readCases: readonly LedgerContractCase[] = [
     )
   }),
   checkLedger('appending while a read is under way neither stops the one nor the other', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     const read: RuntimeEvent[] = []
     for await (const event of ledger.read(run, { toSeq: 10 })) {
       read.push(event)
@@ -79,11 +79,11 @@ export const readCases: readonly LedgerContractCase[] = [
     requireEqual(await ledger.head(run), { seq: 20, epoch: 1 }, 'the head')
   }),
   checkLedger('two reads at once do not disturb each other', async (ledger) => {
-    await tenEvents(ledger)
+    await startTenEvents(ledger)
     await startRun(ledger, otherRun, facts)
     const [left, right] = await Promise.all([collect(ledger.read(run)), collect(ledger.read(otherRun))])
     requireEqual(left, ten, 'the one run')
-    requireEqual(right, stamped(otherRun, [everyFact(otherRun).run_started, ...facts]), 'the other run')
+    requireEqual(right, stampFacts(otherRun, [sampleFacts(otherRun).run_started, ...facts]), 'the other run')
   }),
   checkLedger('runs that are appended to in turns stay apart', async (ledger) => {
     let [left, right] = [await startRun(ledger), await startRun(ledger, otherRun)]
@@ -92,8 +92,8 @@ export const readCases: readonly LedgerContractCase[] = [
       right = await appendAt(ledger, right, [saying('x'), fact], { runId: otherRun })
     }
     await requireRecord(ledger, ten)
-    const doubled = [everyFact(otherRun).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
-    await requireRecord(ledger, stamped(otherRun, doubled), { runId: otherRun })
+    const doubled = [sampleFacts(otherRun).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
+    await requireRecord(ledger, stampFacts(otherRun, doubled), { runId: otherRun })
   }),
   checkLedger('an empty ledger lists no runs', async (ledger) => {
     requireEqual(await collect(ledger.runs()), [], 'the runs')
@@ -124,7 +124,7 @@ export const readCases: readonly LedgerContractCase[] = [
 ]
 
 /** The ordinals of the runs of a list. */
-async function listed(ledger: Ledger, filter: RunFilter): Promise<readonly number[]> {
+async function listPlaces(ledger: Ledger, filter: RunFilter): Promise<readonly number[]> {
   const runs = await collect(ledger.runs(filter))
   return runs.map(({ runId }) => Number.parseInt(runId.slice(-12), 16))
 }
@@ -133,19 +133,19 @@ async function listed(ledger: Ledger, filter: RunFilter): Promise<readonly numbe
 export const listCases: readonly LedgerContractCase[] = [
   checkLedger('a limit cuts the list of runs short', async (ledger) => {
     for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
-    requireEqual(await listed(ledger, { limit: 2 }), [8, 3], 'the first two')
-    requireEqual(await listed(ledger, { limit: 9 }), [8, 3, 5], 'the first nine')
-    requireEqual(await listed(ledger, { limit: 0 }), [], 'the first none')
+    requireEqual(await listPlaces(ledger, { limit: 2 }), [8, 3], 'the first two')
+    requireEqual(await listPlaces(ledger, { limit: 9 }), [8, 3, 5], 'the first nine')
+    requireEqual(await listPlaces(ledger, { limit: 0 }), [], 'the first none')
   }),
   checkLedger(
     'the last run of a page begins the next, and runs that are made meanwhile move no page',
     async (ledger) => {
       for (const ordinal of [5, 3, 8, 1]) await startRun(ledger, sampleRunId(ordinal))
-      requireEqual(await listed(ledger, { limit: 2 }), [1, 8], 'the first page')
+      requireEqual(await listPlaces(ledger, { limit: 2 }), [1, 8], 'the first page')
       await startRun(ledger, sampleRunId(9))
-      requireEqual(await listed(ledger, { before: sampleRunId(8), limit: 1 }), [3], 'the second page')
-      requireEqual(await listed(ledger, { before: sampleRunId(3) }), [5], 'the rest')
-      requireEqual(await listed(ledger, { before: sampleRunId(5), limit: 2 }), [], 'after the last')
+      requireEqual(await listPlaces(ledger, { before: sampleRunId(8), limit: 1 }), [3], 'the second page')
+      requireEqual(await listPlaces(ledger, { before: sampleRunId(3) }), [5], 'the rest')
+      requireEqual(await listPlaces(ledger, { before: sampleRunId(5), limit: 2 }), [], 'after the last')
     },
   ),
   checkLedger(
@@ -161,10 +161,10 @@ export const listCases: readonly LedgerContractCase[] = [
         await startInSession(ledger, sampleRunId(ordinal + 10), 'b', place)
       }
       const sessionId = 'a'
-      requireEqual(await listed(ledger, { sessionId }), [3, 4, 1, 2], 'the session')
-      requireEqual(await listed(ledger, { sessionId, limit: 2 }), [3, 4], 'the first page')
+      requireEqual(await listPlaces(ledger, { sessionId }), [3, 4, 1, 2], 'the session')
+      requireEqual(await listPlaces(ledger, { sessionId, limit: 2 }), [3, 4], 'the first page')
       requireEqual(
-        await listed(ledger, { sessionId, before: sampleRunId(4), limit: 2 }),
+        await listPlaces(ledger, { sessionId, before: sampleRunId(4), limit: 2 }),
         [1, 2],
         'the second page',
       )

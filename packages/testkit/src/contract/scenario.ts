@@ -15,18 +15,19 @@ import type {
   TailCursor,
   TailedEvent,
 } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { sampleMessage, sampleRunId, stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { sampleMessage, sampleRunId, stampFacts } from '../samples/values.ts'
 
 /** Fails the case unless two values are the same JSON. `what` names the value in the message. */
 export function requireEqual(actual: unknown, expected: unknown, what: string): void {
   const difference = describeDifference(actual, expected)
-  if (difference) throw broken(`${what} should be ${difference.expected}, but is ${difference.found}`)
+  if (difference)
+    throw createBrokenError(`${what} should be ${difference.expected}, but is ${difference.found}`)
 }
 
 /** Fails the case unless the condition holds. */
 export function require(condition: boolean, what: string): asserts condition {
-  if (!condition) throw broken(what)
+  if (!condition) throw createBrokenError(what)
 }
 
 /** Fails the case unless the promise rejects with a `TallystickError` of that code; answers the error. */
@@ -36,12 +37,12 @@ export async function requireRefusal(promise: Promise<unknown>, code: string): P
     outcome = await promise
   } catch (error) {
     if (error instanceof TallystickError && error.code === code) return error
-    throw broken(
+    throw createBrokenError(
       `the refusal should be a TallystickError of code ${code}, but is ${formatLegibly(error)}`,
       error,
     )
   }
-  throw broken(`the ledger should refuse with code ${code}, but answers ${formatLegibly(outcome)}`)
+  throw createBrokenError(`the ledger should refuse with code ${code}, but answers ${formatLegibly(outcome)}`)
 }
 
 /** Fails the case unless the append is refused with a `LedgerConflictError` of that kind. */
@@ -54,7 +55,7 @@ export async function requireConflict(
   requireEqual(error.kind, kind, 'the kind of the conflict')
 }
 
-function broken(what: string, cause?: unknown): TallystickError {
+function createBrokenError(what: string, cause?: unknown): TallystickError {
   return new TallystickError('contract', `The ledger breaks its contract: ${what}.`, { cause })
 }
 
@@ -83,7 +84,7 @@ export function appendFirst(
 
 /** A run with `run_started` and then the facts given, in one append. */
 export function startRun(ledger: Ledger, runId: RunId = run, facts: readonly Fact[] = []): Promise<Head> {
-  return appendFirst(ledger, stamped(runId, [everyFact(runId).run_started, ...facts]))
+  return appendFirst(ledger, stampFacts(runId, [sampleFacts(runId).run_started, ...facts]))
 }
 
 /** A run at a place of a session. */
@@ -93,8 +94,8 @@ export function startInSession(
   sessionId: string,
   sessionPlace: number,
 ): Promise<Head> {
-  const started = { ...everyFact(runId).run_started, sessionId, sessionPlace }
-  return appendFirst(ledger, stamped(runId, [started]))
+  const started = { ...sampleFacts(runId).run_started, sessionId, sessionPlace }
+  return appendFirst(ledger, stampFacts(runId, [started]))
 }
 
 /** Appends after a head that the case knows. */
@@ -104,7 +105,7 @@ export function appendAt(
   facts: readonly Fact[],
   { runId = run, ...options }: Partial<AppendOptions> & { readonly runId?: RunId } = {},
 ): Promise<Head> {
-  const events = stamped(runId, facts, { afterSeq: head.seq, epoch: head.epoch })
+  const events = stampFacts(runId, facts, { afterSeq: head.seq, epoch: head.epoch })
   return ledger.append(runId, { expectedSeq: head.seq, epoch: head.epoch }, events, { ...lazy, ...options })
 }
 

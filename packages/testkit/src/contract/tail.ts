@@ -1,7 +1,7 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
-import { everyFact } from '../samples/events.ts'
-import { stamped } from '../samples/values.ts'
+import { sampleFacts } from '../samples/events.ts'
+import { stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   barrier,
@@ -25,11 +25,13 @@ function toEvents(tailed: readonly TailedEvent[]): readonly RuntimeEvent[] {
 }
 
 /** Two runs that grow in turns, one event at a time. Answers their events in the order in which they were appended. */
-async function inTurns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
+async function growInTurns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
   const written: RuntimeEvent[] = []
-  for (const [index, fact] of [everyFact(run).run_started, ...facts].entries()) {
+  for (const [index, fact] of [sampleFacts(run).run_started, ...facts].entries()) {
     for (const runId of [run, otherRun]) {
-      const [event] = stamped(runId, [index === 0 ? everyFact(runId).run_started : fact], { afterSeq: index })
+      const [event] = stampFacts(runId, [index === 0 ? sampleFacts(runId).run_started : fact], {
+        afterSeq: index,
+      })
       const durability = index % 3 === 0 ? 'barrier' : 'lazy'
       if (event) await ledger.append(runId, { expectedSeq: index, epoch: 1 }, [event], { durability })
       if (event) written.push(event)
@@ -58,12 +60,12 @@ export const tailCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a tail yields every event of every run once, in the order of appends that came after each other',
     async (ledger) => {
-      const written = await inTurns(ledger)
+      const written = await growInTurns(ledger)
       requireEqual(toEvents(await tailUntil(ledger, written.length)), written, 'the tail')
     },
   ),
   checkLedger('a tail continues after each of its cursors with all that comes after it', async (ledger) => {
-    const written = await inTurns(ledger)
+    const written = await growInTurns(ledger)
     const all = await tailUntil(ledger, written.length)
     for (const [index, { cursor }] of all.entries()) {
       const rest = await collect(ledger.tail(cursor))
@@ -71,7 +73,7 @@ export const tailCases: readonly LedgerContractCase[] = [
     }
   }),
   checkLedger('cursors are texts, another one at each event, and the same at every look', async (ledger) => {
-    const written = await inTurns(ledger)
+    const written = await growInTurns(ledger)
     const all = await tailUntil(ledger, written.length)
     const cursors = all.map(({ cursor }) => cursor)
     require(cursors.every((cursor) => typeof cursor === 'string' && cursor !== ''), 'a cursor is not text')
@@ -87,7 +89,7 @@ export const tailCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a cursor that does not belong to an event of the ledger is refused, and nothing is yielded for it',
     async (ledger) => {
-      await inTurns(ledger)
+      await growInTurns(ledger)
       const [first] = await tailUntil(ledger, 1)
       const known = first?.cursor ?? ''
       const strangers: readonly TailCursor[] = [
@@ -111,7 +113,7 @@ export const tailCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a tail that is stopped half-way leaves the ledger free to append, and its last cursor continues',
     async (ledger) => {
-      const written = await inTurns(ledger)
+      const written = await growInTurns(ledger)
       await tailUntil(ledger, written.length)
       let last: TailedEvent | undefined
       for await (const tailed of ledger.tail()) {
@@ -121,7 +123,7 @@ export const tailCases: readonly LedgerContractCase[] = [
       await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')], barrier)
       const rest = toEvents(await tailUntil(ledger, written.length - 6, last?.cursor))
       requireEqual(rest.slice(0, -1), written.slice(7), 'what stood before')
-      requireEqual(rest.at(-1), stamped(run, [saying('k')], { afterSeq: 10 })[0], 'what came then')
+      requireEqual(rest.at(-1), stampFacts(run, [saying('k')], { afterSeq: 10 })[0], 'what came then')
     },
   ),
   checkLedger(
@@ -169,8 +171,8 @@ export const tailCases: readonly LedgerContractCase[] = [
     await startRun(ledger, otherRun)
     await startRun(ledger, run, many)
     const written = [
-      ...stamped(otherRun, [everyFact(otherRun).run_started]),
-      ...stamped(run, [everyFact(run).run_started, ...many]),
+      ...stampFacts(otherRun, [sampleFacts(otherRun).run_started]),
+      ...stampFacts(run, [sampleFacts(run).run_started, ...many]),
     ]
     requireEqual(toEvents(await tailUntil(ledger, written.length)), written, 'the tail')
   }),
@@ -182,14 +184,14 @@ export const tailCases: readonly LedgerContractCase[] = [
       await requireRefusal(appendAt(ledger, old, [saying('late')]), 'ledger_conflict')
       await appendAt(ledger, head, [saying('a')], barrier)
       const written = [
-        ...stamped(run, [everyFact(run).run_started]),
-        ...stamped(run, [saying('a')], { afterSeq: 1, epoch: 2 }),
+        ...stampFacts(run, [sampleFacts(run).run_started]),
+        ...stampFacts(run, [saying('a')], { afterSeq: 1, epoch: 2 }),
       ]
       requireEqual(toEvents(await tailUntil(ledger, 2)), written, 'the tail')
     },
   ),
   checkLedger('tails at once do not disturb each other', async (ledger) => {
-    const written = await inTurns(ledger)
+    const written = await growInTurns(ledger)
     const all = await tailUntil(ledger, written.length)
     const tails = [ledger.tail(), ledger.tail(all[4]?.cursor), ledger.tail()]
     const [left, middle, right] = await Promise.all(tails.map(collect))

@@ -110,13 +110,13 @@ const MAX_LOOKS = 200_000
  * returns a promise of the work under way outside of this process, such as the answer of a database; while there is
  * one, time stands still.
  */
-export async function untilSettled<T>(
+export async function waitUntilSettled<T>(
   clock: ManualClock,
   promise: Promise<T>,
   outside: () => Promise<unknown> | undefined = () => undefined,
 ): Promise<T> {
-  requireOptions('untilSettled', steeredClock, clock, 'the clock')
-  requireOptions('untilSettled', aPromise, promise, 'the promise')
+  requireOptions('waitUntilSettled', steeredClock, clock, 'the clock')
+  requireOptions('waitUntilSettled', aPromise, promise, 'the promise')
   const watched = { settled: false }
   const done = (): void => {
     watched.settled = true
@@ -128,16 +128,16 @@ export async function untilSettled<T>(
     const underWay = outside()
     if (underWay) await underWay
     else if (clock.advanceToNext() || (await isMoving(clock, watched))) jumps++
-    else throw nothingMoves()
+    else throw createNothingMovesError()
   }
   throw new Error(`Time has jumped ${MAX_JUMPS} times, but the promise has not settled.`)
 }
 
-function nothingMoves(): Error {
+function createNothingMovesError(): Error {
   return new Error(
     'No work is left: the promise waits for something that no timer of the clock will bring, so the test would hang. ' +
       'Where a tool, a model or a ledger waits for the world outside (a file, a process, a network), return what is under way there from `outside`, ' +
-      'an option of simulate and the last argument of untilSettled: time stands still until it has ended. Else something never settles.',
+      'an option of simulate and the last argument of waitUntilSettled: time stands still until it has ended. Else something never settles.',
   )
 }
 

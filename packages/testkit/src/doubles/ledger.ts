@@ -122,7 +122,7 @@ export interface WatchedLedger {
 }
 
 /**
- * Watches the calls of a ledger that waits for a disk or a server: `untilSettled` and `simulate` let time stand still while one
+ * Watches the calls of a ledger that waits for a disk or a server: `waitUntilSettled` and `simulate` let time stand still while one
  * is under way.
  */
 export function watchedLedger(ledger: Ledger): WatchedLedger {

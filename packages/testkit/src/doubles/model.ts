@@ -189,7 +189,8 @@ async function play(
     end()
     subscriber.error(error)
   }
-  if (step === undefined) return fail(failure('invalid_request', `The script has no step ${index + 1}.`))
+  if (step === undefined)
+    return fail(createFailure('invalid_request', `The script has no step ${index + 1}.`))
   const reply = typeof step === 'function' ? step(request) : step
   requireOptions(`step ${index + 1} of scriptedModel`, scriptedReply, reply)
   for (const signal of playReply(reply, index)) {
@@ -200,7 +201,8 @@ async function play(
   }
   if (reply.hang) return
   await Promise.resolve()
-  if (reply.fail) return fail(failure(reply.fail, `Scripted failure: ${reply.fail}.`, reply.retryAfterMs))
+  if (reply.fail)
+    return fail(createFailure(reply.fail, `Scripted failure: ${reply.fail}.`, reply.retryAfterMs))
   end()
   subscriber.complete()
 }
@@ -213,7 +215,7 @@ async function pause(): Promise<void> {
   for (let turn = 0; turn < turnsToRecord; turn++) await Promise.resolve()
 }
 
-function failure(failureClass: FailureClass, message: string, retryAfterMs?: number): ProviderError {
+function createFailure(failureClass: FailureClass, message: string, retryAfterMs?: number): ProviderError {
   return new ProviderError({
     class: failureClass,
     message,
@@ -230,12 +232,12 @@ function* playReply(reply: ScriptedReply, index: number): Generator<ModelSignal>
     if (!whole) continue
     const part = parts.length
     parts.push({ part, type, text: whole })
-    for (const text of pieces(whole)) yield { type: `model_${type}`, part, text }
+    for (const text of cutText(whole)) yield { type: `model_${type}`, part, text }
   }
   for (const [ordinal, call] of (reply.toolCalls ?? []).entries()) {
     const part = parts.length
-    const requested = requestedCall(call, `scripted_${index + 1}_${ordinal + 1}`)
-    yield* callSignals(requested, part)
+    const requested = toRequestedCall(call, `scripted_${index + 1}_${ordinal + 1}`)
+    yield* toCallSignals(requested, part)
     parts.push({ part, ...requested })
   }
   if (reply.usage) {
@@ -250,21 +252,21 @@ function* playReply(reply: ScriptedReply, index: number): Generator<ModelSignal>
   yield { type: 'model_finished', stopReason, parts, ...omitUndefined({ refusal: reply.refusal }) }
 }
 
-function* callSignals(call: RequestedCall, part: number): Generator<ModelSignal> {
-  for (const text of pieces(call.malformed?.text ?? JSON.stringify(call.input))) {
+function* toCallSignals(call: RequestedCall, part: number): Generator<ModelSignal> {
+  for (const text of cutText(call.malformed?.text ?? JSON.stringify(call.input))) {
     yield { type: 'model_tool_input', part, name: call.name, text }
   }
   yield { type: 'model_tool_request', part, call }
 }
 
-function requestedCall({ id, name, input }: ScriptedCall, ownId: string): RequestedCall {
+function toRequestedCall({ id, name, input }: ScriptedCall, ownId: string): RequestedCall {
   const call = { type: 'tool_call', providerCallId: id ?? ownId, name } as const
   if (typeof input !== 'string') return { ...call, input }
   return { ...call, input: {}, malformed: { text: input, error: 'not JSON' } }
 }
 
 /** A text as a wire would bring it: in a few pieces. */
-function pieces(text: string): readonly string[] {
+function cutText(text: string): readonly string[] {
   const size = Math.max(1, Math.ceil(text.length / 3))
   const found: string[] = []
   for (let start = 0; start < text.length; start += size) found.push(text.slice(start, start + size))

@@ -198,15 +198,15 @@ export async function callTool<Context>(
     ...run,
     runId,
   } as CallContext<Context>
-  const { input, verdict } = await checked(tool, asked, context)
+  const { input, verdict } = await checkTool(tool, asked, context)
   if (verdict.kind === 'refuse') {
     const content: readonly ResultPart[] = [{ type: 'text', text: verdict.text }]
     return { outcome: verdict.outcome, text: verdict.text, content, progress: [], asksApproval: false }
   }
   const lent = { attempt: 1, idempotencyKey: context.toolCallId, cancelled$: NEVER, ...run }
-  const signals = await signalsInTime(tool, { ...context, ...lent, input }, clock)
+  const signals = await collectSignals(tool, { ...context, ...lent, input }, clock)
   return {
-    ...endingIn(tool.name, signals),
+    ...findEnding(tool.name, signals),
     progress: signals.flatMap((signal) => (signal.type === 'tool_progressed' ? [signal.data] : [])),
     asksApproval: verdict.kind === 'ask',
     ...(verdict.kind === 'ask' && verdict.reason !== undefined && { approvalReason: verdict.reason }),
@@ -214,7 +214,7 @@ export async function callTool<Context>(
 }
 
 /** All that the tool reports in its time, as a runtime takes it. */
-function signalsInTime<Context>(
+function collectSignals<Context>(
   tool: Tool<Context>,
   run: ToolRun<Context>,
   clock: Pick<Clock, 'schedule'>,
@@ -257,7 +257,7 @@ function signalsInTime<Context>(
 }
 
 /** The check of an input: of what the tool makes of it, where that is repaired and fits. */
-async function checked<Context>(
+async function checkTool<Context>(
   tool: Tool<Context>,
   input: JsonObject,
   context: CallContext<Context>,
@@ -269,7 +269,7 @@ async function checked<Context>(
   return isUnfit(again) ? { input, verdict } : { input: repaired.input, verdict: again }
 }
 
-function endingIn(
+function findEnding(
   name: string,
   signals: readonly ToolSignal[],
 ): Pick<CalledTool, 'outcome' | 'text' | 'content' | 'externalId'> {

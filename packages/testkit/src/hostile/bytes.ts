@@ -45,7 +45,7 @@ const files: Readonly<Record<string, string | readonly number[]>> = {
   'surrogates in UTF-8': [0x22, 0xed, 0xa0, 0x80, 0x22, 0x0a],
   'bytes of NUL': [0, 0, 0, 0, 0, 0, 0, 0],
   gzip: [0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 0x03],
-  'the head of a SQLite file': [...latin1('SQLite format 3'), 0, 0x10, 0],
+  'the head of a SQLite file': [...encodeLatin1('SQLite format 3'), 0, 0x10, 0],
   'a picture': [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a],
 }
 
@@ -78,19 +78,19 @@ const eventStreams: Readonly<Record<string, readonly string[]>> = {
 /** Files and bodies that are not what a reader expects: empty, cut, of another kind, too deep, too long. */
 export const hostileFiles: readonly HostileBytes[] = Object.entries(files).map(([name, content]) => ({
   name,
-  bytes: typeof content === 'string' ? latin1(content) : Uint8Array.from(content),
+  bytes: typeof content === 'string' ? encodeLatin1(content) : Uint8Array.from(content),
 }))
 
 /** Bodies of a model's reply, as server-sent events and as lines of JSON, that are not replies. */
 export const hostileStreams: readonly HostileStream[] = Object.entries(eventStreams).map(
-  ([name, chunks]) => ({ name, chunks: chunks.map(latin1) }),
+  ([name, chunks]) => ({ name, chunks: chunks.map(encodeLatin1) }),
 )
 
 /**
  * Returns the same bytes in other pieces, since the network may cut anywhere: one byte per piece, cut within
  * characters, with empty pieces between, and whole. A reader must read the same in each case.
  */
-export function otherPieces(bytes: Uint8Array): readonly HostileStream[] {
+export function cutOtherwise(bytes: Uint8Array): readonly HostileStream[] {
   const pieces = (size: number): readonly Uint8Array[] =>
     Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
       bytes.slice(index * size, (index + 1) * size),
@@ -104,6 +104,6 @@ export function otherPieces(bytes: Uint8Array): readonly HostileStream[] {
   ]
 }
 
-function latin1(text: string): Uint8Array {
+function encodeLatin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0))
 }

@@ -340,7 +340,7 @@ const behind: readonly string[] = ['', 'x', '!', '\u0000', '"', '\n']
  * Texts of about `length` characters that make patterns backtrack and scanners start over. For each of them, code that
  * reads text from outside must take about twice the steps for twice the length.
  */
-export function repeatedTexts(length: number): readonly RepeatedText[] {
+export function createRepeatedTexts(length: number): readonly RepeatedText[] {
   const texts: RepeatedText[] = []
   for (const piece of pieces) {
     const body = piece.repeat(Math.ceil(length / piece.length))

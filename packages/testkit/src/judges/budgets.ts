@@ -42,7 +42,7 @@ export function checkBudgets(runs: readonly (readonly RuntimeEvent[])[]): readon
     const [first] = events
     if (first) books.set(first.runId, new Book(events))
   }
-  return [...books.values()].flatMap((book) => [...book.violations, ...familyFaults(book, books)])
+  return [...books.values()].flatMap((book) => [...book.violations, ...findFamilyFaults(book, books)])
 }
 
 type Spending = Partial<ChildTotals>
@@ -144,14 +144,14 @@ class Book {
     if (open === undefined) return
     this.#open.delete(name)
     this.#settled = add(this.#settled, open.used)
-    this.#overrun = add(this.#overrun, beyond(open))
+    this.#overrun = add(this.#overrun, computeExcess(open))
   }
 
   #check(event: RuntimeEvent, granted: readonly GrantField[]): void {
     const open = [...this.#open.values()]
     const spent = this.spent
-    const overrun = open.reduce((sum, each) => add(sum, beyond(each)), this.#overrun)
-    const held = open.reduce((sum, each) => add(sum, unused(each)), none)
+    const overrun = open.reduce((sum, each) => add(sum, computeExcess(each)), this.#overrun)
+    const held = open.reduce((sum, each) => add(sum, computeUnused(each)), none)
     for (const field of grantFields) {
       const max = this.limits[limitOfField[field]]
       if (max === undefined) continue
@@ -172,7 +172,7 @@ class Book {
     )
     // Under a limit of costs, a grant without an amount grants no money.
     const granted = grant.costUsd ?? (this.limits.maxCostUsd === undefined ? Infinity : 0)
-    const cost = known ? mostCost(known, event) : 0
+    const cost = known ? computeMaxCost(known, event) : 0
     if (granted < cost * (1 - ROUNDING))
       this.#fault(event, `${granted} dollars are granted for ${cost} of ${model.modelId}`)
   }
@@ -183,7 +183,7 @@ class Book {
 }
 
 /** The most that a call can cost by its grant and by what its model may search; 0 where the model has no price. */
-function mostCost(
+function computeMaxCost(
   { price, maxWebSearches = 0 }: FallbackModel,
   { grant, toolChoice }: EventOf<'model_call_started'>,
 ): number {
@@ -194,7 +194,7 @@ function mostCost(
 }
 
 /** Checks the totals that a parent and its child runs record of each other. */
-function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly BudgetViolation[] {
+function findFamilyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly BudgetViolation[] {
   const results = new Map<string, EventOf<'tool_result'>>()
   for (const event of parent.events) {
     if (event.type === 'tool_result') results.set(event.toolCallId, event)
@@ -213,11 +213,11 @@ function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly B
     // A result without totals counts nothing: the child run was never begun.
     const totals = result && (result.child ?? {})
     const { grant = {} } = event
-    return [...limitFaults(child, grant), ...totalFaults(child, grant, totals)].map(fault)
+    return [...findLimitFaults(child, grant), ...findTotalFaults(child, grant, totals)].map(fault)
   })
 }
 
-function limitFaults(child: Book, grant: Grant): readonly string[] {
+function findLimitFaults(child: Book, grant: Grant): readonly string[] {
   const [first] = child.events
   const limits = first?.type === 'run_started' ? first.limits : {}
   return grantFields.flatMap((field) => {
@@ -234,7 +234,7 @@ function limitFaults(child: Book, grant: Grant): readonly string[] {
  * A child that has ended is counted by its parent for no less than it spent; where it was counted before it had ended, of
  * what it was granted.
  */
-function totalFaults(child: Book, grant: Grant, totals: Spending | undefined): readonly string[] {
+function findTotalFaults(child: Book, grant: Grant, totals: Spending | undefined): readonly string[] {
   if (totals === undefined || child.events.at(-1)?.type !== 'run_finished') return []
   const counted = toAmounts(totals)
   const known = grantFields.filter((field) => totals.estimated !== true || grant[field] !== undefined)
@@ -262,11 +262,11 @@ function isUnbounded(grant: Grant, field: GrantField): boolean {
   return field !== 'turns' && field !== 'toolCalls' && getBound(grant, field) === undefined
 }
 
-function unused({ grant, used }: Open): Amounts {
+function computeUnused({ grant, used }: Open): Amounts {
   return each((field) => Math.max(0, (getBound(grant, field) ?? 0) - used[field]))
 }
 
-function beyond({ grant, used }: Open): Amounts {
+function computeExcess({ grant, used }: Open): Amounts {
   return each((field) => Math.max(0, used[field] - (getBound(grant, field) ?? Infinity)))
 }
 

@@ -48,18 +48,18 @@ export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[]
   ]
 }
 
-function ofType<T extends EventType>(events: readonly RuntimeEvent[], type: T): readonly EventOf<T>[] {
+function selectType<T extends EventType>(events: readonly RuntimeEvent[], type: T): readonly EventOf<T>[] {
   return events.filter((event) => event.type === type) as unknown as readonly EventOf<T>[]
 }
 
 /** Law 1. An open run may still owe results of its last turn. */
 function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Violation[] {
   const ended = events.at(-1)?.type === 'run_finished'
-  return ofType(events, 'tool_request_ready').flatMap((request) => {
-    const results = ofType(events, 'tool_result').filter(
+  return selectType(events, 'tool_request_ready').flatMap((request) => {
+    const results = selectType(events, 'tool_result').filter(
       ({ toolCallId }) => toolCallId === request.toolCallId,
     )
-    const nextCall = ofType(events, 'model_call_started').find(({ seq }) => seq > request.seq)
+    const nextCall = selectType(events, 'model_call_started').find(({ seq }) => seq > request.seq)
     const due = ended || nextCall !== undefined
     const found: string[] = []
     if (results.length > 1) found.push('has more than one result')
@@ -76,7 +76,7 @@ function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Vio
 /** Law 2. */
 function noResultWithoutRequest(events: readonly RuntimeEvent[]): readonly Violation[] {
   const ran = new Set(['success', 'failed', 'timed_out'])
-  return ofType(events, 'tool_result').flatMap(({ toolCallId, outcome, seq }) => {
+  return selectType(events, 'tool_result').flatMap(({ toolCallId, outcome, seq }) => {
     const before = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
     const requested = before.some(({ type }) => type === 'tool_request_ready')
     const started = before.some(({ type }) => type === 'tool_started')
@@ -104,30 +104,30 @@ function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
 /** Law 9, for the limits that are counted in calls, tokens and money. */
 function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[] {
   const firsts = events.filter((event) => 'attempt' in event && event.attempt === 1)
-  const modelCalls = ofType(firsts, 'model_call_started')
+  const modelCalls = selectType(firsts, 'model_call_started')
   const counted = modelCalls.filter(({ finalizing }) => !finalizing)
   const extra = modelCalls.filter(({ finalizing }) => finalizing).slice(1)
   return [
-    ...pastTheLimit(events, counted, 'maxTurns'),
-    ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'maxToolCalls'),
-    ...findCallsPastLimits(events, ofType(firsts, 'tool_started')),
-    ...pastTheBudget(events, ofType(events, 'model_call_started')),
-    ...pastTheBudget(events, ofType(events, 'compaction_started')),
+    ...findLimitExcess(events, counted, 'maxTurns'),
+    ...findLimitExcess(events, selectType(firsts, 'tool_started'), 'maxToolCalls'),
+    ...findCallsPastLimits(events, selectType(firsts, 'tool_started')),
+    ...findBudgetExcess(events, selectType(events, 'model_call_started')),
+    ...findBudgetExcess(events, selectType(events, 'compaction_started')),
     ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
   ]
 }
 
 /** The starts that are one too many, by what the limit was when they took place. */
-function pastTheLimit(
+function findLimitExcess(
   events: readonly RuntimeEvent[],
   starts: readonly { readonly seq: number }[],
   limit: 'maxTurns' | 'maxToolCalls',
 ): readonly Violation[] {
   const field = limit === 'maxTurns' ? 'turns' : 'toolCalls'
   return starts.flatMap(({ seq }, index) => {
-    const max = maxBefore(events, seq, limit)
-    const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
-    const asked = field === 'turns' ? toolSpendingBefore(events, seq).length : 0
+    const max = findMaxBefore(events, seq, limit)
+    const below = listChildrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
+    const asked = field === 'turns' ? listToolSpendingBefore(events, seq).length : 0
     return index + below + asked < max
       ? []
       : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
@@ -139,12 +139,12 @@ function findCallsPastLimits(
   events: readonly RuntimeEvent[],
   starts: readonly EventOf<'tool_started'>[],
 ): readonly Violation[] {
-  const { maxCallsByTool = {} } = ofType(events, 'run_started')[0]?.limits ?? {}
-  const replies = ofType(events, 'tool_requests_collected').map(({ calls }) => calls)
+  const { maxCallsByTool = {} } = selectType(events, 'run_started')[0]?.limits ?? {}
+  const replies = selectType(events, 'tool_requests_collected').map(({ calls }) => calls)
   return starts.flatMap(({ seq, name, toolCallId }, index) => {
     const places = replies.map((calls) => calls.findIndex((call) => call.toolCallId === toolCallId))
     const taken = starts.slice(0, index).filter((start) => start.name === name).length
-    const isLate = Math.max(...places) >= maxBefore(events, seq, 'maxToolCallsPerTurn')
+    const isLate = Math.max(...places) >= findMaxBefore(events, seq, 'maxToolCallsPerTurn')
     const limit = isLate ? 'maxToolCallsPerTurn' : 'maxCallsByTool'
     const isMore = Object.hasOwn(maxCallsByTool, name) && taken >= (maxCallsByTool[name] ?? Infinity)
     return isLate || isMore ? [{ law: 9, seq, what: `a start of ${name} past ${limit}` }] : []
@@ -152,38 +152,40 @@ function findCallsPastLimits(
 }
 
 /** Returns the value of a limit at the time of an event. */
-function maxBefore(
+function findMaxBefore(
   events: readonly RuntimeEvent[],
   seq: number,
   limit: 'maxTurns' | 'maxToolCalls' | 'maxToolCallsPerTurn',
 ): number {
-  const raised = ofType(events, 'limit_raised').findLast((raise) => raise.limit === limit && raise.seq < seq)
-  return raised?.max ?? ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
+  const raised = selectType(events, 'limit_raised').findLast(
+    (raise) => raise.limit === limit && raise.seq < seq,
+  )
+  return raised?.max ?? selectType(events, 'run_started')[0]?.limits[limit] ?? Infinity
 }
 
 /** Returns the totals of the child runs that had ended before `seq`. */
-function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
-  return ofType(events, 'tool_result').flatMap((result) =>
+function listChildrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
+  return selectType(events, 'tool_result').flatMap((result) =>
     result.seq < seq && result.child ? [result.child] : [],
   )
 }
 
 /** The model calls of tools before `seq`: each counts as a turn. */
-function toolSpendingBefore(events: readonly RuntimeEvent[], seq: number): readonly ToolSpending[] {
-  return ofType(events, 'tool_progress').flatMap((event) =>
+function listToolSpendingBefore(events: readonly RuntimeEvent[], seq: number): readonly ToolSpending[] {
+  return selectType(events, 'tool_progress').flatMap((event) =>
     event.seq < seq && event.spent ? [event.spent] : [],
   )
 }
 
 /** Model calls, other than the finalizing one, that start when the tokens or the money are used up. */
-function pastTheBudget(
+function findBudgetExcess(
   events: readonly RuntimeEvent[],
   modelCalls: readonly { readonly seq: number; readonly finalizing?: boolean }[],
 ): readonly Violation[] {
-  const limits = ofType(events, 'run_started')[0]?.limits ?? {}
+  const limits = selectType(events, 'run_started')[0]?.limits ?? {}
   return modelCalls.flatMap(({ seq, finalizing = false }) => {
-    const spent = spentBefore(events, seq)
-    const raised = ofType(events, 'limit_raised').filter((event) => event.seq < seq)
+    const spent = computeSpentBefore(events, seq)
+    const raised = selectType(events, 'limit_raised').filter((event) => event.seq < seq)
     const findMax = (name: keyof typeof spent): number =>
       raised.findLast(({ limit }) => limit === name)?.max ?? limits[name] ?? Infinity
     const past = budgets.filter((name) => !finalizing && spent[name] >= findMax(name))
@@ -202,20 +204,20 @@ interface Spent {
   readonly costUsd?: number
 }
 
-function spentBefore(
+function computeSpentBefore(
   events: readonly RuntimeEvent[],
   seq: number,
 ): { readonly [L in (typeof budgets)[number]]: number } {
   const latest = new Map<string, EventOf<'usage_updated'>>()
-  for (const report of ofType(events, 'usage_updated')) {
+  for (const report of selectType(events, 'usage_updated')) {
     if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
   }
-  const summaries = ofType(events, 'context_compacted').filter((event) => event.seq < seq)
+  const summaries = selectType(events, 'context_compacted').filter((event) => event.seq < seq)
   const reports: readonly Spent[] = [
     ...latest.values(),
     ...summaries,
-    ...toolSpendingBefore(events, seq),
-    ...childrenBefore(events, seq),
+    ...listToolSpendingBefore(events, seq),
+    ...listChildrenBefore(events, seq),
   ]
   const sum = (amount: (report: Spent) => number | undefined): number =>
     reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
@@ -237,8 +239,8 @@ function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violatio
     'definition' in event ? event.definition?.policy?.recording : undefined,
   ])
   const mayLack = policies.some((policy) => policy?.textDeltas === false)
-  return ofType(events, 'assistant_message_finished').flatMap((message) => {
-    const mine = ofType(events, 'assistant_text_delta').filter(
+  return selectType(events, 'assistant_message_finished').flatMap((message) => {
+    const mine = selectType(events, 'assistant_text_delta').filter(
       ({ turn, attempt }) => turn === message.turn && attempt === message.attempt,
     )
     if ([message, ...mine].some(({ removed }) => removed !== undefined)) return []
@@ -274,12 +276,12 @@ function joinDeltas(
 
 /** Law 13. */
 function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[] {
-  return ofType(events, 'approval_decided').flatMap((decision) => {
+  return selectType(events, 'approval_decided').flatMap((decision) => {
     const { toolCallId, attempt, inputDigest, seq } = decision
     const same = (event: { readonly toolCallId: string; readonly attempt: number }): boolean =>
       event.toolCallId === toolCallId && event.attempt === attempt
-    const asked = ofType(events, 'approval_requested').filter((event) => event.seq < seq && same(event))
-    const decided = ofType(events, 'approval_decided').filter(
+    const asked = selectType(events, 'approval_requested').filter((event) => event.seq < seq && same(event))
+    const decided = selectType(events, 'approval_decided').filter(
       (event) => same(event) && event.elsewhere === decision.elsewhere,
     )
     const found: string[] = []
@@ -322,29 +324,29 @@ function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[
  * started. All attempts have one key.
  */
 function startsFollowFailures(events: readonly RuntimeEvent[]): readonly Violation[] {
-  return ofType(events, 'tool_started').flatMap((start) => {
+  return selectType(events, 'tool_started').flatMap((start) => {
     const { toolCallId, attempt, idempotencyKey, seq } = start
     const mine = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
-    const before = ofType(mine, 'tool_started').at(-1)
+    const before = selectType(mine, 'tool_started').at(-1)
     const found: string[] = []
     if (attempt !== (before?.attempt ?? 0) + 1) found.push(`attempt ${attempt} after ${before?.attempt ?? 0}`)
     if (before && before.idempotencyKey !== idempotencyKey) found.push('has another key at another attempt')
-    if (before) found.push(...unexplainedStart(events, start, before.seq))
+    if (before) found.push(...findUnexplainedStart(events, start, before.seq))
     return found.map((what) => ({ law: 10, seq, what: `call ${toolCallId}: ${what}` }))
   })
 }
 
 /** Why a call may not be started again: nothing has failed, its wait is not over, or no process was lost. */
-function unexplainedStart(
+function findUnexplainedStart(
   events: readonly RuntimeEvent[],
   { toolCallId, at, seq, recorded }: EventOf<'tool_started'>,
   lastSeq: number,
 ): readonly string[] {
   const between = events.filter((event) => event.seq < seq && event.seq > lastSeq)
-  const failed = ofType(between, 'tool_attempt_failed').find((event) => event.toolCallId === toolCallId)
+  const failed = selectType(between, 'tool_attempt_failed').find((event) => event.toolCallId === toolCallId)
   const isTooEarly = failed !== undefined && at < failed.retryAt && recorded === undefined
   if (failed) return isTooEarly ? [`is tried again ${failed.retryAt - at} ms too early`] : []
-  const isTakenOver = ofType(between, 'run_resumed').some(({ inDoubt }) => inDoubt.includes(toolCallId))
+  const isTakenOver = selectType(between, 'run_resumed').some(({ inDoubt }) => inDoubt.includes(toolCallId))
   return isTakenOver ? [] : ['is started again, and nothing says why']
 }
 

@@ -12,17 +12,17 @@ import {
 } from './case.ts'
 import {
   callModel,
-  onStage,
+  playOnStage,
   plainRequest,
   replying,
   replyWithCall,
   spokenReply,
   toolRequest,
-  until,
+  waitUntil,
 } from './http-harness.ts'
 
 async function callForFailure(harness: ModelHarness, scene: Scene): Promise<ProviderError> {
-  return onStage(harness, [scene, replying(spokenReply)], async (stage) => {
+  return playOnStage(harness, [scene, replying(spokenReply)], async (stage) => {
     const { signals, failure } = await callModel(stage.model, plainRequest)
     require(failure !== undefined, 'the call fails')
     requireEqual(signals, [], 'What was reported before')
@@ -101,14 +101,16 @@ async function checkCuts(
   ending: 'end' | 'break',
   classes: readonly string[],
 ): Promise<void> {
-  const whole = await onStage(harness, [replying(replyWithCall)], ({ model }) =>
+  const whole = await playOnStage(harness, [replying(replyWithCall)], ({ model }) =>
     callModel(model, toolRequest),
   )
   const { proof } = harness.measure(replyWithCall)
   for (let events = 0; events < proof; events++) {
     const what = `a reply of which ${events} of ${proof} events came`
     const scene = replying(replyWithCall, { events, ending })
-    const { signals, failure } = await onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
+    const { signals, failure } = await playOnStage(harness, [scene], ({ model }) =>
+      callModel(model, toolRequest),
+    )
     require(failure !== undefined, `${what} fails`)
     require(classes.includes(failure.class), `${what} is ${classes.join(' or ')}, not ${failure.class}`)
     require(failure.retryable, `${what} may be tried again`)
@@ -133,7 +135,7 @@ export const endingCases: readonly ModelContractCase[] = [
     'connection',
     'gives up an answer that does not begin, by the clock that it is lent',
     async (harness) => {
-      await onStage(harness, [{ type: 'mute' }], async (stage) => {
+      await playOnStage(harness, [{ type: 'mute' }], async (stage) => {
         const clock = manualClock()
         const pending = callModel(stage.model, plainRequest, { clock })
         await stage.begun(0)
@@ -150,7 +152,7 @@ export const endingCases: readonly ModelContractCase[] = [
     'gives up a reply that falls silent, by the clock that it is lent',
     async (harness) => {
       const { proof } = harness.measure(spokenReply)
-      await onStage(
+      await playOnStage(
         harness,
         [replying(spokenReply, { events: proof - 1, ending: 'stall' })],
         async (stage) => {
@@ -173,9 +175,9 @@ export const endingCases: readonly ModelContractCase[] = [
     const broken: readonly Scene[] = [replying(spokenReply, { events: 1 }), { type: 'refusal', status: 500 }]
     const scenes = [replying(spokenReply), ...(harness.lacks?.includes('connection') ? [] : broken)]
     for (const scene of scenes) {
-      await onStage(harness, [scene], async ({ model }) => {
+      await playOnStage(harness, [scene], async ({ model }) => {
         const { clock } = await callModel(model, plainRequest)
-        await until(() => clock.pending === 0, 'no timer is left behind a call')
+        await waitUntil(() => clock.pending === 0, 'no timer is left behind a call')
       })
     }
   }),
@@ -183,7 +185,7 @@ export const endingCases: readonly ModelContractCase[] = [
     'connection',
     'closes the connection when it is given up before the answer',
     async (harness) => {
-      await onStage(harness, [{ type: 'mute' }], async (stage) => {
+      await playOnStage(harness, [{ type: 'mute' }], async (stage) => {
         const clock = manualClock()
         let reports = 0
         const count = (): void => void reports++
@@ -205,12 +207,12 @@ export const endingCases: readonly ModelContractCase[] = [
       const { proof } = harness.measure(replyWithCall)
       const events = proof - 1
       // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
-      const cut = await onStage(harness, [replying(replyWithCall, { events })], ({ model }) =>
+      const cut = await playOnStage(harness, [replying(replyWithCall, { events })], ({ model }) =>
         callModel(model, toolRequest),
       )
       const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
       require(last > 0, 'a reply is reported while it streams')
-      await onStage(harness, [replying(replyWithCall, { events, ending: 'stall' })], async (stage) => {
+      await playOnStage(harness, [replying(replyWithCall, { events, ending: 'stall' })], async (stage) => {
         for (let count = 1; count <= last + 1; count++) {
           const { signals, clock } = await callModel(stage.model, toolRequest, { count })
           await stage.closed(count - 1)

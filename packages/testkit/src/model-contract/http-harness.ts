@@ -56,7 +56,7 @@ export function callModel(
       complete: () => resolve({ signals, clock }),
       error: (error: unknown) => {
         if (error instanceof ProviderError) resolve({ signals, failure: error, clock })
-        else reject(strayError('a call fails with a ProviderError and nothing else', error))
+        else reject(createStrayError('a call fails with a ProviderError and nothing else', error))
       },
     })
   })
@@ -66,16 +66,16 @@ function openModelStream(model: Model, request: ModelRequest, clock: ManualClock
   try {
     return model.stream(request, { clock })
   } catch (cause) {
-    throw strayError('stream() throws nothing, whatever the request', cause)
+    throw createStrayError('stream() throws nothing, whatever the request', cause)
   }
 }
 
-function strayError(claim: string, cause: unknown): Error {
+function createStrayError(claim: string, cause: unknown): Error {
   return new Error(`Not so: ${claim}. It is ${formatLegibly(cause)}.`, { cause })
 }
 
 /** Sets the stage, plays on it, and takes it down. */
-export async function onStage<T>(
+export async function playOnStage<T>(
   harness: ModelHarness,
   scenes: readonly Scene[],
   play: (stage: Stage) => Promise<T>,
@@ -89,7 +89,7 @@ export async function onStage<T>(
 }
 
 /** Waits until a condition holds, and checks it once per turn of the event loop. */
-export async function until(holds: () => boolean, what: string): Promise<void> {
+export async function waitUntil(holds: () => boolean, what: string): Promise<void> {
   for (let turns = 0; turns < maxTurns; turns++) {
     if (holds()) return
     await waitForLoop()
@@ -166,7 +166,7 @@ interface Milestones {
   reached(place: number): Promise<void>
 }
 
-function milestones(): Milestones {
+function createMilestones(): Milestones {
   const promises: { readonly promise: Promise<void>; readonly resolve: () => void }[] = []
   const at = (place: number): (typeof promises)[number] => {
     while (promises.length <= place) {
@@ -184,7 +184,7 @@ const closedPort = 3
 
 async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stage> {
   const bodies: unknown[] = []
-  const [begun, closed] = [milestones(), milestones()]
+  const [begun, closed] = [createMilestones(), createMilestones()]
   // Loaded when a stage opens, so that the contract of ledgers also runs in a browser.
   const { createServer } = await import('node:http')
   const server = createServer((request, response) => {
@@ -199,13 +199,13 @@ async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stag
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const isThere = scenes[0]?.type !== 'nobody'
-  if (!isThere) await stopped(server)
+  if (!isThere) await stopServer(server)
   return {
     model: wire.model(`http://127.0.0.1:${isThere ? port : closedPort}`),
     bodies,
     begun: (place) => begun.reached(place),
     closed: (place) => closed.reached(place),
-    close: () => stopped(server),
+    close: () => stopServer(server),
   }
 }
 
@@ -216,7 +216,7 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   return text === '' ? null : JSON.parse(text)
 }
 
-function stopped(server: Server): Promise<void> {
+function stopServer(server: Server): Promise<void> {
   server.closeAllConnections()
   return new Promise((resolve) => server.close(() => resolve()))
 }
@@ -352,7 +352,7 @@ const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text',
 const png = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
 
 /** Histories that the runtime can come to, named by what is hard about them. */
-export function hardHistories(
+export function listHardHistories(
   own: ModelRef,
 ): readonly (readonly [name: string, messages: readonly Message[]])[] {
   return [

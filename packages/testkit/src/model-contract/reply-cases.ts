@@ -11,7 +11,7 @@ import {
 import {
   callModel,
   type CallOutcome,
-  onStage,
+  playOnStage,
   plainRequest,
   readEnd,
   replying,
@@ -28,7 +28,7 @@ function callForReply(
   pieceBytes?: number,
 ): Promise<CallOutcome> {
   const scene = replying(reply, pieceBytes === undefined ? {} : { pieceBytes })
-  return onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
+  return playOnStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
 }
 
 function deltas(
@@ -147,7 +147,7 @@ export const replyCases: readonly ModelContractCase[] = [
     }
   }),
   checkModel('makes one request a subscription, and the same one for the same', async (harness) => {
-    await onStage(harness, [replying(spokenReply)], async (stage) => {
+    await playOnStage(harness, [replying(spokenReply)], async (stage) => {
       const { model } = stage
       await callModel(model, plainRequest)
       await callModel(model, plainRequest)
@@ -157,7 +157,7 @@ export const replyCases: readonly ModelContractCase[] = [
   }),
   checkModel('keeps calls apart that stream at the same time', async (harness) => {
     const other: ContractReply = { ...spokenReply, text: ['Another ', 'reply.'] }
-    await onStage(harness, [replying(spokenReply), replying(other)], async ({ model }) => {
+    await playOnStage(harness, [replying(spokenReply), replying(other)], async ({ model }) => {
       const both = await Promise.all([callModel(model, plainRequest), callModel(model, plainRequest)])
       const texts = both.map((outcome) =>
         readEnd(outcome)

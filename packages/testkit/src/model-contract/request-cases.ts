@@ -3,9 +3,9 @@ import type { AssistantPart, JsonObject } from '@tallystick/core/vocabulary'
 import { checkModel, checkAbility, type ModelContractCase, require, requireEqual } from './case.ts'
 import {
   callModel,
-  hardHistories,
+  listHardHistories,
   makeCallId,
-  onStage,
+  playOnStage,
   plainRequest,
   readEnd,
   replying,
@@ -14,9 +14,9 @@ import {
   toolRequest,
 } from './http-harness.ts'
 
-function frozen<T>(value: T): T {
+function freezeDeeply<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
-  Object.values(value).forEach(frozen)
+  Object.values(value).forEach(freezeDeeply)
   return Object.freeze(value)
 }
 
@@ -32,16 +32,16 @@ const answerSchemas: readonly JsonObject[] = [
 /** Promises on requests. */
 export const requestCases: readonly ModelContractCase[] = [
   checkModel('changes nothing of the request that it is given', async (harness) => {
-    await onStage(harness, [replying(spokenReply)], async (stage) => {
-      const request = frozen(structuredClone(toolRequest))
+    await playOnStage(harness, [replying(spokenReply)], async (stage) => {
+      const request = freezeDeeply(structuredClone(toolRequest))
       readEnd(await callModel(stage.model, request))
       requireEqual(request, toolRequest, 'The request after the call')
     })
   }),
   checkModel('sends any history that a run can come to, by the rules of its vendor', async (harness) => {
-    await onStage(harness, [replying(spokenReply)], async (stage) => {
-      for (const [name, messages] of hardHistories(stage.model)) {
-        const { failure } = await callModel(stage.model, frozen({ ...plainRequest, messages }))
+    await playOnStage(harness, [replying(spokenReply)], async (stage) => {
+      for (const [name, messages] of listHardHistories(stage.model)) {
+        const { failure } = await callModel(stage.model, freezeDeeply({ ...plainRequest, messages }))
         require(failure === undefined, `a history with ${name} is sent: ${failure?.message}`)
         requireEqual(
           harness.brokenRules?.(stage.bodies.at(-1)) ?? [],
@@ -55,7 +55,7 @@ export const requestCases: readonly ModelContractCase[] = [
     const reply = harness.lacks?.includes('reasoning')
       ? replyWithCall
       : { ...replyWithCall, reasoning: ['hm'] }
-    await onStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
+    await playOnStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
       const { parts, stopReason } = readEnd(await callModel(stage.model, toolRequest))
       let ordinal = 0
       const owned = parts.map((given): AssistantPart => {
@@ -73,7 +73,7 @@ export const requestCases: readonly ModelContractCase[] = [
         { role: 'assistant', parts: owned, model: stage.model, stopReason, partial: false },
         { role: 'tool', results },
       ]
-      readEnd(await callModel(stage.model, frozen({ ...toolRequest, messages })))
+      readEnd(await callModel(stage.model, freezeDeeply({ ...toolRequest, messages })))
       const sent = JSON.stringify(stage.bodies[1])
       const inOrder = ['Let me look.', 'Seoul', 'Busan', 'result of 1', 'result of 2', 'result of 3']
       const places = inOrder.map((words) => sent.indexOf(words))
@@ -100,7 +100,7 @@ export const requestCases: readonly ModelContractCase[] = [
           return { ...replyWithCall, calls }
         },
       }
-      await onStage(harness, [scene], async ({ model }) => {
+      await playOnStage(harness, [scene], async ({ model }) => {
         const { parts } = readEnd(await callModel(model, request))
         requireEqual(new Set(offered).size, oddNames.length, 'The number of names on the wire')
         const called = parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []))
@@ -109,7 +109,7 @@ export const requestCases: readonly ModelContractCase[] = [
     },
   ),
   checkModel('says so when no tool may be called', async (harness) => {
-    await onStage(harness, [replying(spokenReply)], async (stage) => {
+    await playOnStage(harness, [replying(spokenReply)], async (stage) => {
       readEnd(await callModel(stage.model, { ...toolRequest, toolChoice: { type: 'none' } }))
       readEnd(await callModel(stage.model, toolRequest))
       const [forbidden, allowed] = stage.bodies.map((body) => JSON.stringify(body))
@@ -121,7 +121,7 @@ export const requestCases: readonly ModelContractCase[] = [
     async (harness) => {
       for (const outputSchema of answerSchemas) {
         for (const asked of [plainRequest, toolRequest]) {
-          await onStage(harness, [replying(spokenReply)], async (stage) => {
+          await playOnStage(harness, [replying(spokenReply)], async (stage) => {
             readEnd(await callModel(stage.model, { ...asked, outputSchema }))
             const sent = JSON.stringify(stage.bodies[0])
             require(sent.includes(

@@ -34,8 +34,8 @@ const shownChange: ShownChange = {
 type Sample<T extends EventType> = Omit<FactOf<T>, 'type' | 'turn'> & { readonly turn?: number }
 
 /** One fact of every type, with every field that it may have. They do not form a legal run. */
-export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
-  requireTextId('everyFact', runId)
+export function sampleFacts(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
+  requireTextId('sampleFacts', runId)
   const facts = Object.entries(createSamples(runId)).map(([type, sample]) => [
     type,
     { type, turn: 1, ...sample },

@@ -16,7 +16,7 @@ const { fields, listOf, maybe, numberFrom, valueThat } = option
 
 const ordinalNumber = numberFrom(0, { whole: true })
 const factList = listOf(
-  valueThat('a fact, such as everyFact(runId).run_started', (value) =>
+  valueThat('a fact, such as sampleFacts(runId).run_started', (value) =>
     Object.hasOwn(eventTraits, (Object(value) as { readonly type?: PropertyKey }).type ?? ''),
   ),
 )
@@ -43,14 +43,14 @@ export function sampleMessage(text: string): UserMessage {
 }
 
 /** Facts as events: numbered after `afterSeq`, signed with `epoch`, one millisecond apart. */
-export function stamped(
+export function stampFacts(
   runId: RunId,
   facts: readonly Fact[],
   where: { readonly afterSeq?: number | undefined; readonly epoch?: number | undefined } = {},
 ): readonly RuntimeEvent[] {
-  requireTextId('stamped', runId)
-  requireOptions('stamped', factList, facts, 'the list of facts')
-  requireOptions('stamped', stampPlace, where)
+  requireTextId('stampFacts', runId)
+  requireOptions('stampFacts', factList, facts, 'the list of facts')
+  requireOptions('stampFacts', stampPlace, where)
   const { afterSeq = 0, epoch = 1 } = where
   return facts.map((fact, index) => {
     const seq = afterSeq + index + 1

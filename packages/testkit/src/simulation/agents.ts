@@ -175,7 +175,7 @@ export function createAgent(plan: AgentPlan, stage: Stage): Agent<unknown> {
   }
   const reply = (request: ModelRequest): ScriptedReply => {
     announced()
-    const turn = repliesIn(request.messages)
+    const turn = countReplies(request.messages)
     const attempt = (attempts.get(turn) ?? 0) + 1
     attempts.set(turn, attempt)
     // Without a summary the place in the script is lost with the left-out messages: the script must still end.
@@ -188,17 +188,17 @@ export function createAgent(plan: AgentPlan, stage: Stage): Agent<unknown> {
     description: 'Helps.',
     instructions: 'Help.',
     tools,
-    model: endless((request) => {
+    model: repeatEndlessly((request) => {
       announced()
       return answerForHelp(request)
     }),
   })
   const shared: Omit<AgentOptions<unknown>, 'name' | 'instructions' | 'handoffs'> = {
-    model: endless(reply),
+    model: repeatEndlessly(reply),
     tools: [...tools, agentTool(helper)],
     limits: plan.limits,
     guardrails: createGuardrails(plan.guardrails),
-    ...(plan.fallback && { fallbacks: [endless(reply, 'scripted-2')] }),
+    ...(plan.fallback && { fallbacks: [repeatEndlessly(reply, 'scripted-2')] }),
     ...(plan.compaction && { compaction: toCompaction(plan.compaction) }),
     ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
   }
@@ -207,7 +207,7 @@ export function createAgent(plan: AgentPlan, stage: Stage): Agent<unknown> {
     name: 'second',
     instructions: 'Play on.',
     handoffs: () => [
-      handoff(first, { filter: (messages) => [sampleMessage(`${repliesIn(messages)} replies before.`)] }),
+      handoff(first, { filter: (messages) => [sampleMessage(`${countReplies(messages)} replies before.`)] }),
     ],
   })
   const first: Agent<unknown> = defineAgent({
@@ -223,7 +223,7 @@ function nameEvent(event: RuntimeEvent): string {
   return `${event.runId} ${event.turn} ${'attempt' in event ? event.attempt : 0}`
 }
 
-function endless(step: (request: ModelRequest) => ScriptedReply, modelId?: string): ScriptedModel {
+function repeatEndlessly(step: (request: ModelRequest) => ScriptedReply, modelId?: string): ScriptedModel {
   return scriptedModel(
     Array.from({ length: 500 }, (): ScriptedStep => step),
     modelId,
@@ -233,7 +233,7 @@ function endless(step: (request: ModelRequest) => ScriptedReply, modelId?: strin
 function toCompaction({ by, ...rest }: NonNullable<Program['compaction']>): CompactionOptions {
   switch (by) {
     case 'function':
-      return { ...rest, summarize: (messages) => `${repliesIn(messages)} replies before.` }
+      return { ...rest, summarize: (messages) => `${countReplies(messages)} replies before.` }
     case 'model':
       return {
         ...rest,
@@ -242,7 +242,7 @@ function toCompaction({ by, ...rest }: NonNullable<Program['compaction']>): Comp
             const usage = { inputTokens: 60, outputTokens: 9 }
             return index % 3 === 2
               ? { fail: 'overloaded' }
-              : (request) => ({ text: `${repliesBefore(request)} replies before.`, usage })
+              : (request) => ({ text: `${countRepliesBefore(request)} replies before.`, usage })
           }),
           'scripted-2',
         ),
@@ -253,14 +253,14 @@ function toCompaction({ by, ...rest }: NonNullable<Program['compaction']>): Comp
 }
 
 /** How many replies a history holds, those in its summary included: the place in the script. */
-function repliesIn(messages: readonly Message[]): number {
+function countReplies(messages: readonly Message[]): number {
   const [first] = messages
   const summary = first?.role === 'user' ? /\b(\d+) replies before/.exec(joinText(first.parts)) : undefined
   return Number(summary?.[1] ?? 0) + messages.filter(({ role }) => role === 'assistant').length
 }
 
 /** The same, as a model that sums up reads it. */
-function repliesBefore({ messages: [first] }: ModelRequest): number {
+function countRepliesBefore({ messages: [first] }: ModelRequest): number {
   const text = first?.role === 'user' ? joinText(first.parts) : ''
   const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
   return before + text.split('\nAssistant').length - 1
@@ -269,7 +269,7 @@ function repliesBefore({ messages: [first] }: ModelRequest): number {
 function chooseReply(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
   if (step === undefined) return { text: 'The end.', usage: { inputTokens: 300, outputTokens: 50 } }
   const { text, reasoning, stopReason } = step
-  const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
+  const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(toScriptedCall)
   const fail = step.failures[attempt - 1]
   return {
     text,
@@ -284,7 +284,11 @@ function chooseReply(step: Step | undefined, attempt: number, request: ModelRequ
 }
 
 /** The provider claims the same id for every call: ids of the ledger have to be the runtime's own. */
-function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; input: JsonObject | string } {
+function toScriptedCall({ tool, behaviour }: CallPlan): {
+  id: string
+  name: string
+  input: JsonObject | string
+} {
   if (behaviour === 'malformed') return { id: 'call_0', name: tool, input: '{"do":' }
   const input: JsonObject =
     tool === 'helper' && behaviour !== 'invalid' ? { task: behaviour } : { do: behaviour }

@@ -13,7 +13,7 @@ import {
 } from '@tallystick/core/internal'
 import { type Action, decide, type Decision, evolve, nextAction } from '@tallystick/core/machine'
 import { toCanonicalJson, type Command, type Fact, type Json, type Signal } from '@tallystick/core/vocabulary'
-import { sampleRunId, stamped } from '../samples/values.ts'
+import { sampleRunId, stampFacts } from '../samples/values.ts'
 
 const { anyObject, fields, listOf, maybe, numberFrom, valueThat, placeFault } = option
 
@@ -64,7 +64,7 @@ export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
   requireOptions('given', listOf(knownFact), past, 'events')
   const events = past.every((event): event is RuntimeEvent => 'seq' in event)
     ? past
-    : stamped(sampleRunId(1), past)
+    : stampFacts(sampleRunId(1), past)
   const state = events.reduce<RunState | undefined>(evolve, undefined)
   const at = events.at(-1)?.at ?? 0
   return {

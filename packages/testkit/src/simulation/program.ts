@@ -50,7 +50,7 @@ export async function playProgram(
   requireOptions('playProgram', someProgram, program, 'the program')
   requireOptions('playProgram', option.anyObject, start, 'the second argument')
   const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
-  const world = start.world ?? emptyWorld()
+  const world = start.world ?? createEmptyWorld()
   const clock = program.ticking ? tickingClock() : manualClock()
   const ledger = start.ledger ?? volatileLedger()
   const attempts = new Map<number, number>()
@@ -84,13 +84,13 @@ export function createIdleAgent(
   return createAgent(
     { ...program, ...change },
     {
-      world: emptyWorld(),
+      world: createEmptyWorld(),
       ledger: mortalLedger(memoryLedger()),
       attempts: new Map(),
     },
   )
 }
 
-function emptyWorld(): World {
+function createEmptyWorld(): World {
   return { effects: new Map(), keys: new Set(), early: [] }
 }

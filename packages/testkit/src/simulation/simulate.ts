@@ -19,7 +19,7 @@ import {
   somePrices,
 } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { type ManualClock, steeredClock, untilSettled } from '../doubles/clock.ts'
+import { type ManualClock, steeredClock, waitUntilSettled } from '../doubles/clock.ts'
 import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
 
 const {
@@ -136,7 +136,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       })
       if (result === undefined) {
         // The process ends before the next one begins, with all that it drives.
-        await untilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
+        await waitUntilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
         continue
       }
       const events = await readEvents(ledger, run.id)
@@ -185,7 +185,7 @@ async function attend(
   { isDraining, lastState, settleCall }: Outside,
 ): Promise<RunResult | undefined> {
   for (let stops = 0; stops < MAX_STOPS; stops++) {
-    const result = await untilSettled(clock, run.result, outside)
+    const result = await waitUntilSettled(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
     if (isDraining()) return undefined
@@ -254,7 +254,7 @@ export interface Simulation {
   readonly ledger: Ledger
   readonly clock: ManualClock
   /**
-   * Returns what a tool, a model or the ledger waits for outside of this code, such as a file or a server; see `untilSettled`.
+   * Returns what a tool, a model or the ledger waits for outside of this code, such as a file or a server; see `waitUntilSettled`.
    */
   readonly outside?: (() => Promise<unknown> | undefined) | undefined
   /** Randomness of the runtime, from 0 to 1. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import type { Json } from '@tallystick/core/vocabulary'
-import { visibleText } from '../define/text.ts'
+import { toVisibleText } from '../define/text.ts'
 import { endHolders, readOutputEnds, startProcessGuard, scheduleLimit, type Timers } from '../host.ts'
 
 /** One start of a program. */
@@ -69,8 +69,8 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
     if (stopped !== undefined) return
     stopped = why
     cancelTimer()
-    signalGroup(group, 'SIGTERM')
-    cancelTimer = timers.schedule(bounds.graceMs, () => signalGroup(group, 'SIGKILL'))
+    sendSignal(group, 'SIGTERM')
+    cancelTimer = timers.schedule(bounds.graceMs, () => sendSignal(group, 'SIGKILL'))
   }
   const abort = (): void => stop('aborted')
   cancelTimer = scheduleLimit(timers, bounds.timeoutMs, () => stop('timed_out'))
@@ -84,7 +84,7 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   cancelTimer()
   caller.signal.removeEventListener('abort', abort)
   // All processes of its group end with it, also those that ignore SIGTERM.
-  signalGroup(group, 'SIGKILL')
+  sendSignal(group, 'SIGKILL')
   await drainOutput(streams, ends, timers)
   input?.destroy()
   progress.end()
@@ -138,7 +138,7 @@ async function drainOutput(
   await closed
 }
 
-function signalGroup(group: number, signal: NodeJS.Signals): void {
+function sendSignal(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal)
   } catch {
@@ -194,7 +194,7 @@ export function keepOutput(maxBytes: number): KeptOutput {
       compact()
       const [start, end] = [Buffer.concat(head), Buffer.concat(tail)]
       const omitted = written - start.length - end.length
-      if (omitted === 0 && written <= shownBytes) return visibleText(Buffer.concat([start, end]).toString())
+      if (omitted === 0 && written <= shownBytes) return toVisibleText(Buffer.concat([start, end]).toString())
       const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
       // If nothing was omitted, the two are one text, and its middle is left out.
       const all = omitted === 0 ? Buffer.concat([start, end]) : undefined
@@ -204,7 +204,7 @@ export function keepOutput(maxBytes: number): KeptOutput {
         : end.subarray(Math.max(0, end.length - half))
       const [beginning, ending] = [cutWholeEnd(first), cutWholeStart(last)]
       const cut = written - beginning.length - ending.length
-      return `${visibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${visibleText(ending.toString())}`
+      return `${toVisibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${toVisibleText(ending.toString())}`
     },
   }
 }
@@ -251,7 +251,7 @@ export function reportOutput(report: (data: Json) => void, maxBytes: number, tim
     const reports = waiting
     waiting = []
     for (const { stream, text } of reports) {
-      const visible = visibleText(text)
+      const visible = toVisibleText(text)
       if (visible !== '') report({ stream, text: visible })
     }
   }

@@ -14,7 +14,7 @@ import { type ApprovalFunction, approvalPolicy, type ApprovalPolicy } from '../d
 import { assertSpecification, createTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
 import type { ToolContext } from '../define/run-tool.ts'
-import { boundedText } from '../define/text.ts'
+import { boundText } from '../define/text.ts'
 import { hostTimers, type Timers } from '../host.ts'
 import { readCode } from '../packages.ts'
 import { splitPath, joinPath, quotePath, createNameRules } from './files/names.ts'
@@ -200,7 +200,7 @@ function describeCommand({ program, args = [], cwd, stdin }: ShellInput): string
   const words = args.map((arg) => (/^[\w./:=@%+,-]+$/.test(arg) ? arg : quotePath(arg)))
   const where = cwd === undefined ? '' : ` in ${quotePath(cwd)}`
   const input = stdin === undefined ? '' : `, with ${stdin.length} characters of input`
-  return `${boundedText([program, ...words].join(' '), 1_000)}${where}${input}`
+  return `${boundText([program, ...words].join(' '), 1_000)}${where}${input}`
 }
 
 async function execute(

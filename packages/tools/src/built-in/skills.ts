@@ -5,7 +5,7 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import { parse, YAMLParseError } from 'yaml'
 import { defineTool } from '../define/define-tool.ts'
 import type { ToolContext } from '../define/run-tool.ts'
-import { visibleText } from '../define/text.ts'
+import { toVisibleText } from '../define/text.ts'
 import { createNameRules } from './files/names.ts'
 import { readFile } from './files/read.ts'
 import { openRoot } from './files/root.ts'
@@ -186,7 +186,8 @@ function readSkillHead(path: string, folderName: string): Omit<Skill, 'folder'> 
       `its name is ${name}, and its folder is called ${JSON.stringify(folderName)}. Call both the same`,
     )
   }
-  const text = typeof description === 'string' ? visibleText(description).replaceAll(/\s+/g, ' ').trim() : ''
+  const text =
+    typeof description === 'string' ? toVisibleText(description).replaceAll(/\s+/g, ' ').trim() : ''
   if (text === '' || text.length > maxDescription) {
     throw createFault(
       path,

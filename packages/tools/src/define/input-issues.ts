@@ -1,6 +1,6 @@
 import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { boundedText } from './text.ts'
+import { boundText } from './text.ts'
 
 /** One thing that is wrong with an input, as any validator reports it. */
 export interface InputIssue {
@@ -36,7 +36,7 @@ export function explainIssues(
   const lines = new Set<string>()
   for (const issue of issues) {
     for (const line of writeLines(tool.inputSchema, input, issue))
-      lines.add(boundedText(line, maxLineCharacters))
+      lines.add(boundText(line, maxLineCharacters))
   }
   const shown = [...lines].slice(0, maxLines).map((line) => `- ${line}`)
   if (lines.size > maxLines) shown.push(`- and ${lines.size - maxLines} more`)

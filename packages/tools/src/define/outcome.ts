@@ -3,7 +3,7 @@ import type { Outcome, ResultPart, ToolEffect } from '@tallystick/core/vocabular
 import { toContent, toJson } from './content.ts'
 import type { InputIssue, Parsed } from './input-issues.ts'
 import type { OutputCheck } from './schema.ts'
-import { boundedText } from './text.ts'
+import { boundText } from './text.ts'
 
 /** The outcomes that a `ToolError` may have. */
 export type ToolErrorOutcome = 'failed' | 'timed_out' | 'interrupted'
@@ -60,7 +60,7 @@ export function createEnding(returned: unknown, effect: ToolEffect): Ending {
     return { outcome: 'success', content: toContent(returned) }
   } catch (error) {
     const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
-    const why = boundedText(describeError(error), maxErrorCharacters)
+    const why = boundText(describeError(error), maxErrorCharacters)
     return {
       ...createTextEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`),
       thrown: error,
@@ -71,8 +71,8 @@ export function createEnding(returned: unknown, effect: ToolEffect): Ending {
 /** The model reads name and message only: a stack helps no model, and names the caller's files. */
 export function endThrown(thrown: unknown): Ending {
   const own = readToolError(thrown)
-  if (own) return createTextEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
-  const ending = createTextEnding('failed', boundedText(describeError(thrown), maxErrorCharacters))
+  if (own) return createTextEnding(own.outcome, boundText(own.message, maxMessageCharacters))
+  const ending = createTextEnding('failed', boundText(describeError(thrown), maxErrorCharacters))
   // The port takes no field that is undefined.
   return { ...ending, thrown: thrown === undefined ? new Error('The tool threw undefined.') : thrown }
 }
@@ -80,7 +80,7 @@ export function endThrown(thrown: unknown): Ending {
 /** A call that was stopped on request; `thrown` is what the tool threw at that. */
 export function endCancelled(reason: string, effect: ToolEffect, thrown: unknown): Ending {
   const message = readToolError(thrown)?.message
-  const own = message === undefined ? '' : ` ${boundedText(message, maxMessageCharacters)}`
+  const own = message === undefined ? '' : ` ${boundText(message, maxMessageCharacters)}`
   const partly =
     effect === 'write' ? ' It may have done part of its work: check before calling it again.' : ''
   return createTextEnding('cancelled', `The call was cancelled${describeReason(reason)}.${partly}${own}`)
@@ -92,7 +92,7 @@ export function endUnstarted(reason: string): Ending {
 }
 
 function describeReason(reason: string): string {
-  return reason === '' ? '' : `: ${boundedText(reason, maxErrorCharacters).replace(/\.$/, '')}`
+  return reason === '' ? '' : `: ${boundText(reason, maxErrorCharacters).replace(/\.$/, '')}`
 }
 
 // A thrown value may be anything, a proxy whose every trap throws included.
@@ -139,7 +139,7 @@ export async function endReturned(
   try {
     checked = output ? await output(returned) : { ok: true, value: returned }
   } catch (error) {
-    const why = boundedText(describeError(error), maxIssueCharacters)
+    const why = boundText(describeError(error), maxIssueCharacters)
     const ending = endUnshown(returned, `could not be checked against its output schema (${why})`, effect)
     return { ...ending, thrown: error }
   }
@@ -151,7 +151,7 @@ export async function endReturned(
     return { ...ending, projected: toContent(await toModel(checked.value as never)) }
   } catch (error) {
     // The call has succeeded, and its result is on record: only the words for the model failed.
-    const why = boundedText(describeError(error), maxIssueCharacters)
+    const why = boundText(describeError(error), maxIssueCharacters)
     const text = `The tool has done its work, but its result cannot be shown (${why}).`
     return { ...ending, projected: [{ type: 'text', text }], thrown: error }
   }
@@ -160,7 +160,7 @@ export async function endReturned(
 function describeIssues(issues: readonly InputIssue[]): readonly string[] {
   const lines = issues.map(({ path, message }) => {
     const place = path.length === 0 ? 'the result' : path.map(String).join('.')
-    return `- ${boundedText(`${place}: ${message.replaceAll(/\s+/g, ' ')}`, maxIssueCharacters)}`
+    return `- ${boundText(`${place}: ${message.replaceAll(/\s+/g, ' ')}`, maxIssueCharacters)}`
   })
   const more = lines.length > maxIssues ? [`- and ${lines.length - maxIssues} more`] : []
   return [...lines.slice(0, maxIssues), ...more]

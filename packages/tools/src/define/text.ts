@@ -2,7 +2,7 @@
  * Removes what a terminal obeys and a reader does not see: escape sequences as a whole, other control characters, marks that
  * turn the direction of writing, the tags of Unicode. Line breaks and tabs stay; a return is a line break.
  */
-export function visibleText(text: string): string {
+export function toVisibleText(text: string): string {
   return text.replaceAll(escapeSequence, '').replaceAll(/\r\n?/g, '\n').replaceAll(unseen, '').toWellFormed()
 }
 
@@ -27,7 +27,7 @@ export function readWithin(text: string, maxBytes: number): string {
 }
 
 /** At most `maxCharacters` UTF-16 units of a text, with a mark where it was cut; never half of a surrogate pair. */
-export function boundedText(text: string, maxCharacters: number): string {
+export function boundText(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text
   const mark = ' … (cut)'
   const kept = text.slice(0, Math.max(0, maxCharacters - mark.length))

@@ -26,7 +26,7 @@ export const defaultMaxTotalMs = 600_000
  * Works with a server within the time of a call. Rejects as the work does, with the reason of the caller's signal when that
  * aborts, and with a `ToolError` when the time is over, which ends in what `describeLate` returns.
  */
-export async function withinCallTime<Result>(
+export async function runWithinCallTime<Result>(
   connection: McpConnection,
   { timers }: Pick<SharedParts, 'timers'>,
   caller: { readonly signal?: AbortSignal; readonly budget?: ModelBudget | undefined },
@@ -102,7 +102,7 @@ export async function callTool(
     wasSent
       ? ' It was asked to stop. What it was asked for may have happened all the same.'
       : ' Nothing was run: there was no connection to it.'
-  return await withinCallTime(connection, shared, call, describeLate, async (deadline, signal) => {
+  return await runWithinCallTime(connection, shared, call, describeLate, async (deadline, signal) => {
     /** Removes what stood in the way. Returns true if the call can then be made again without harm. */
     const isToRepeat = async (kind: CallFailure['kind'], opened: OpenedClient, repeats: number) => {
       switch (kind) {

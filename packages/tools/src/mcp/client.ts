@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Client, ClientOptions, Tool } from '@modelcontextprotocol/client'
 import { omitUndefined, estimateTextTokens } from '@tallystick/core/internal'
 import type { ReadTraceparent } from '../define/run-tool.ts'
-import { visibleText } from '../define/text.ts'
+import { toVisibleText } from '../define/text.ts'
 import type { ProcessGuard, Timers } from '../host.ts'
 import { type OptionalPackage, declarePackage, readCode } from '../packages.ts'
 import type { client } from './client-library.ts'
@@ -392,7 +392,7 @@ function showValue(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([field, each]) => {
-      if (visibleText(field) !== field)
+      if (toVisibleText(field) !== field)
         throw new Error('The question has a field whose name has invisible characters.')
       return [field, showValue(each, field)]
     }),

@@ -222,7 +222,7 @@ function mendTool(given: unknown, sdk: typeof client): Fields {
       .join('.')
     return cleanLine(`${path === '' ? 'it' : path}: ${issue?.message ?? 'it is of another form'}`, 300)
   }
-  if (typeof given !== 'object' || given === null) return leftOut('', 'it is not an object')
+  if (typeof given !== 'object' || given === null) return describeLeftOut('', 'it is not an object')
   const { outputSchema, ...known } = withoutNulls(given as Fields)
   // A tool can be called without its output schema, and older revisions of the protocol take objects alone.
   const isKept = typeof outputSchema === 'object' && (outputSchema as Fields | null)?.['type'] === 'object'
@@ -231,10 +231,13 @@ function mendTool(given: unknown, sdk: typeof client): Fields {
   const fault = faultIn(tool)
   if (fault === undefined) return tool
   const { name } = known
-  return leftOut(typeof name === 'string' ? name : typeof name === 'number' ? String(name) : '', fault)
+  return describeLeftOut(
+    typeof name === 'string' ? name : typeof name === 'number' ? String(name) : '',
+    fault,
+  )
 }
 
-function leftOut(name: string, fault: string): Fields {
+function describeLeftOut(name: string, fault: string): Fields {
   return { name, inputSchema: { type: 'object' }, _meta: { [faultField]: fault } }
 }
 

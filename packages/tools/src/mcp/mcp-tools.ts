@@ -15,7 +15,7 @@ import { ToolError } from '../define/outcome.ts'
 import { askTraceparent } from '../define/run-tool.ts'
 import { createSchemaParse } from '../define/schema.ts'
 import { hostTimers, startProcessGuard } from '../host.ts'
-import { callTool, defaultMaxTotalMs, waitForClient, withinCallTime } from './call.ts'
+import { callTool, defaultMaxTotalMs, waitForClient, runWithinCallTime } from './call.ts'
 import { mcpPackage, type SharedParts } from './client.ts'
 import { type ConnectionState, McpConnection } from './connection.ts'
 import { createFailureError, noTimeoutMs, readCallFailure } from './deadline.ts'
@@ -192,7 +192,7 @@ function createManager(
     const connection = connections.get(server)
     if (connection !== undefined) return connection
     throw new ToolError(
-      `There is no MCP server ${JSON.stringify(server)} here. ${known([...connections.keys()], server)}`,
+      `There is no MCP server ${JSON.stringify(server)} here. ${listKnown([...connections.keys()], server)}`,
     )
   }
   // List the tools again after each change.
@@ -216,7 +216,7 @@ function createManager(
     },
     changes$: changes$.asObservable(),
     call: async (server, name, input, given = {}) =>
-      await callNamed(requireConnection(server), shared, { name, input, ...given }),
+      await callByName(requireConnection(server), shared, { name, input, ...given }),
     resources: async (server) => await listResources(requireConnection(server), shared),
     readResource: async (server, uri) => await readResource(requireConnection(server), shared, uri),
     prompts: async (server) => await listPrompts(requireConnection(server), shared),
@@ -233,7 +233,7 @@ function createManager(
   }
 }
 
-async function callNamed(
+async function callByName(
   connection: McpConnection,
   shared: SharedParts,
   { name, input, signal, onProgress }: McpCallOptions & { readonly name: string; readonly input: JsonObject },
@@ -242,7 +242,7 @@ async function callNamed(
   const { tools } = connection.listing()
   const tool = tools.get(name)
   if (tool === undefined) {
-    const hint = known([...tools.keys()], name)
+    const hint = listKnown([...tools.keys()], name)
     throw new ToolError(`The MCP server ${server.name} has no tool ${JSON.stringify(name)}. ${hint}`)
   }
   const { effect } = readEffect(tool.annotations, server.options.trusted === true)
@@ -277,7 +277,7 @@ function readStatus(connection: McpConnection): McpServerStatus {
   }
 }
 
-function known(names: readonly string[], given: string): string {
+function listKnown(names: readonly string[], given: string): string {
   const near = findNearestNames(given, names, 3)
   if (near.length > 0) return `Did you mean ${near.join(', ')}?`
   return names.length === 0 ? 'It offers nothing.' : `There are ${names.slice(0, 20).join(', ')}.`
@@ -293,7 +293,7 @@ async function ask<Answer>(
 ): Promise<Answer> {
   let isConnected = false
   const describeLate = (): string => (isConnected ? '' : ' There was no connection to it.')
-  return await withinCallTime(connection, shared, {}, describeLate, async (deadline, signal) => {
+  return await runWithinCallTime(connection, shared, {}, describeLate, async (deadline, signal) => {
     const { client } = await waitForClient(connection, signal)
     isConnected = true
     deadline.progress()

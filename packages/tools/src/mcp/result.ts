@@ -2,7 +2,7 @@ import { getOwn, isJsonObject, type KnownSecrets } from '@tallystick/core/intern
 import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { file, image, text } from '../define/content.ts'
 import { createSchemaParse } from '../define/schema.ts'
-import { boundedText } from '../define/text.ts'
+import { boundText } from '../define/text.ts'
 import type { client } from './client-library.ts'
 import { cleanLine, withoutSecrets } from './secrets.ts'
 
@@ -104,7 +104,7 @@ function toPart(block: client.ContentBlock): ResultPart {
       return toResourcePart(block.resource)
     default:
       // A newer protocol may know more kinds.
-      return text(boundedText(JSON.stringify(block), 10_000))
+      return text(boundText(JSON.stringify(block), 10_000))
   }
 }
 
@@ -150,10 +150,10 @@ const maxDepth = 32
 /** The part of a keyword that is checked; `undefined` if none is. */
 type Checked = (value: Json, depth: number, schema: JsonObject) => Json | undefined
 
-const ifNumber: Checked = (value) => (typeof value === 'number' ? value : undefined)
-const ifTexts: Checked = (value) => (isTexts(value) ? value : undefined)
-const ifList: Checked = (value) => (Array.isArray(value) ? value : undefined)
-const eachBelow: Checked = (value, depth) =>
+const takeNumber: Checked = (value) => (typeof value === 'number' ? value : undefined)
+const takeTexts: Checked = (value) => (isTexts(value) ? value : undefined)
+const takeList: Checked = (value) => (Array.isArray(value) ? value : undefined)
+const listBelowEach: Checked = (value, depth) =>
   Array.isArray(value) ? value.map((each: Json) => listBelow(each, depth)) : undefined
 
 /**
@@ -162,23 +162,23 @@ const eachBelow: Checked = (value, depth) =>
  */
 const keywords: Readonly<Record<string, Checked>> = {
   type: (value) => (typeof value === 'string' || isTexts(value) ? value : undefined),
-  enum: ifList,
+  enum: takeList,
   const: (value) => value,
-  required: ifTexts,
-  minimum: ifNumber,
-  maximum: ifNumber,
-  exclusiveMinimum: ifNumber,
-  exclusiveMaximum: ifNumber,
-  multipleOf: ifNumber,
-  minLength: ifNumber,
-  maxLength: ifNumber,
-  minItems: ifNumber,
-  maxItems: ifNumber,
-  minProperties: ifNumber,
-  maxProperties: ifNumber,
-  allOf: eachBelow,
-  anyOf: eachBelow,
-  prefixItems: eachBelow,
+  required: takeTexts,
+  minimum: takeNumber,
+  maximum: takeNumber,
+  exclusiveMinimum: takeNumber,
+  exclusiveMaximum: takeNumber,
+  multipleOf: takeNumber,
+  minLength: takeNumber,
+  maxLength: takeNumber,
+  minItems: takeNumber,
+  maxItems: takeNumber,
+  minProperties: takeNumber,
+  maxProperties: takeNumber,
+  allOf: listBelowEach,
+  anyOf: listBelowEach,
+  prefixItems: listBelowEach,
   items: (value, depth) => (Array.isArray(value) ? undefined : listBelow(value, depth)),
   properties: (value, depth) =>
     isJsonObject(value)
@@ -202,7 +202,7 @@ export function readCheckedSchema(schema: JsonObject, depth = 0): JsonObject {
   // Only one of them may fit, but with less checked more than one may seem to.
   const { oneOf } = schema
   const choice =
-    oneOf !== undefined && checked['anyOf'] === undefined ? eachBelow(oneOf, depth, schema) : undefined
+    oneOf !== undefined && checked['anyOf'] === undefined ? listBelowEach(oneOf, depth, schema) : undefined
   return choice === undefined ? checked : { ...checked, anyOf: choice }
 }
 

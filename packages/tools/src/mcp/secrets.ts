@@ -1,5 +1,5 @@
 import { type KnownSecrets, createKnownSecrets, withoutKeys } from '@tallystick/core/internal'
-import { boundedText, visibleText } from '../define/text.ts'
+import { boundText, toVisibleText } from '../define/text.ts'
 import { isHttpServer, type McpServer } from './options.ts'
 
 const openHeaders: ReadonlySet<string> = new Set(
@@ -74,7 +74,7 @@ export function looksSecret(name: string): boolean {
 export function cleanText(text: string, maxCharacters: number): string {
   // Bounded first as well: the rest is never looked at.
   const rough = text.slice(0, maxCharacters * 2)
-  return boundedText(visibleText(rough), maxCharacters)
+  return boundText(toVisibleText(rough), maxCharacters)
 }
 
 /** The same on one line, for a sentence of an error. */

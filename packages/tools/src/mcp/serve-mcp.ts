@@ -154,11 +154,11 @@ export async function serveMcp(
   const factory = createServerFactory(parts)
   if (options.http !== undefined) {
     const listener = await listenHttp(factory, options.http, sdk)
-    return served(stop, () => listener.close(), listener.url)
+    return createServed(stop, () => listener.close(), listener.url)
   }
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio')
   const handle = serveStdio(factory)
-  const end = served(stop, () => handle.close())
+  const end = createServed(stop, () => handle.close())
   // The client has closed its side, and reads no answers any more.
   process.stdin.once('end', () => void end.close())
   return end
@@ -193,7 +193,7 @@ function requireServable(tools: readonly Tool[], { runtime, http = {} }: ServeMc
   }
 }
 
-function served(stop: AbortController, end: () => Promise<void>, url?: string): ServedMcp {
+function createServed(stop: AbortController, end: () => Promise<void>, url?: string): ServedMcp {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
   let closing: Promise<void> | undefined
   const close = (): Promise<void> =>

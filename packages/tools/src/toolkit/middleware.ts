@@ -20,7 +20,7 @@ import {
 import { Observable, type Subscription } from 'rxjs'
 import { describeError, endThrown, createTextEnding } from '../define/outcome.ts'
 import { repairUnfit } from '../define/repair.ts'
-import { boundedText } from '../define/text.ts'
+import { boundText } from '../define/text.ts'
 
 /** One start of a call, on its way to its tool. */
 export interface MiddlewareCall<Context = unknown> extends Omit<ToolRun<Context>, 'cancelled$' | 'input'> {
@@ -161,7 +161,7 @@ function runAround<Context>(
     work().then(end, (thrown: unknown) => {
       if (!hasRun) return end(endThrown(thrown))
       // The tool's result is left out: the middleware may have meant to hide it.
-      const why = boundedText(describeError(thrown), 2_000)
+      const why = boundText(describeError(thrown), 2_000)
       const done = tool.effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
       const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`
       end({ ...createTextEnding('failed', text), thrown } as MiddlewareEnding)
@@ -355,13 +355,13 @@ export function dryRun<Context>(
         if (verdict.kind === 'refuse') return verdict
         const asked =
           verdict.kind === 'ask'
-            ? ` A person would have been asked first${verdict.reason === undefined ? '' : ` (${boundedText(verdict.reason, maxDescription)})`}.`
+            ? ` A person would have been asked first${verdict.reason === undefined ? '' : ` (${boundText(verdict.reason, maxDescription)})`}.`
             : ''
-        const plain = `${name} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
+        const plain = `${name} would have been called with ${boundText(JSON.stringify(input), maxDescription)}.`
         let described: string | undefined
         try {
           const ownText: unknown = describe?.({ tool: name, input })
-          if (typeof ownText === 'string' && ownText !== '') described = boundedText(ownText, maxDescription)
+          if (typeof ownText === 'string' && ownText !== '') described = boundText(ownText, maxDescription)
         } catch {
           // The plain words say enough.
         }

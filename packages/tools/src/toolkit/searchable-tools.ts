@@ -2,7 +2,7 @@ import { ConfigurationError, type Message, joinText, type Tool } from '@tallysti
 import { option, requireOptions } from '@tallystick/core/internal'
 import type { AnyContext, ToolResult, ToolSource } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
-import { boundedText } from '../define/text.ts'
+import { boundText } from '../define/text.ts'
 
 /** Which tools a model is shown before it searches, and how many after. */
 export interface SearchableToolsOptions {
@@ -127,7 +127,7 @@ export function writeFound(
     : {
         found: tools.map(({ name, description }) => ({
           name,
-          description: boundedText(description, maxDescription),
+          description: boundText(description, maxDescription),
         })),
         note: 'You can call these tools from now on.',
       }

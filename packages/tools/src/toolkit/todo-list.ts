@@ -9,7 +9,7 @@ import {
   todoListName,
   todoStates,
 } from '@tallystick/core/internal'
-import { visibleText } from '../define/text.ts'
+import { toVisibleText } from '../define/text.ts'
 import { defineTool } from '../define/define-tool.ts'
 
 /** Where lists are read from, and how long one may be. */
@@ -78,7 +78,7 @@ export function todoList(given: TodoListOptions): Tool {
       const { items } = input as { items?: readonly TodoItem[] }
       // Lines of visible text: no item can look like two.
       const given = items?.map(({ text, state }) => ({
-        text: visibleText(text).replaceAll(/\s+/g, ' ').trim(),
+        text: toVisibleText(text).replaceAll(/\s+/g, ' ').trim(),
         state,
       }))
       return { items: given ?? (await readItems(ledger, runId)) }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type StatementReply, answerCall } from '../../src/built-in/sql-query/answer.ts'
+import { type StatementReply, toAnswer } from '../../src/built-in/sql-query/answer.ts'
 
 const bounds = { maxRows: 3, maxBytes: 900, timeoutMs: 250, lockTimeoutMs: 250 }
-const answer = (reply: StatementReply): unknown => answerCall(reply, bounds)
+const answer = (reply: StatementReply): unknown => toAnswer(reply, bounds)
 
 function errorOf(reply: StatementReply): unknown {
   try {

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { ReconcileAnswer, ReconcileContext } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
-import { boundedText } from '../../define/text.ts'
+import { boundText } from '../../define/text.ts'
 import { splitPath, joinPath, quotePath } from './names.ts'
 import { type Place, readStats, withPlace } from './root.ts'
 import {
@@ -230,7 +230,7 @@ function findLineStart(text: string, place: number): number {
 function showNumbered(lines: readonly string[], first: number, count: number): string {
   const shown = lines
     .slice(0, Math.min(count, maxShownLines))
-    .map((line, index) => `${first + index}\t${boundedText(line, maxShownCharacters)}`)
+    .map((line, index) => `${first + index}\t${boundText(line, maxShownCharacters)}`)
   return shown.join('\n') + (count > maxShownLines ? '\n…' : '')
 }
 

@@ -1,6 +1,6 @@
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
-import { boundedText, foldCase } from '../../define/text.ts'
+import { boundText, foldCase } from '../../define/text.ts'
 import { type Glob, GlobError, parseGlob, splitPath, joinPath, quotePath } from './names.ts'
 import { describeLeft, createNothingLeft, walk } from './read.ts'
 import { type Place, withPlace } from './root.ts'
@@ -190,7 +190,7 @@ function findMatches(text: string, input: SearchFilesInput, count: number): read
     // The part of a long line in which the text is.
     const at = locate(what, ignoreCase ? foldCase(line.text) : line.text)
     const start = Math.max(0, at - maxLineCharacters / 3)
-    const part = boundedText(line.text.slice(start), maxLineCharacters)
+    const part = boundText(line.text.slice(start), maxLineCharacters)
     return { ...line, text: start === 0 ? part : `… ${part}`.toWellFormed() }
   })
 }

@@ -2,7 +2,7 @@ import { TextDecoder } from 'node:util'
 import { ConfigurationError } from '@tallystick/core'
 import type { Agent, Response } from 'undici'
 import { ToolError } from '../../define/outcome.ts'
-import { boundedText, readWithin } from '../../define/text.ts'
+import { boundText, readWithin } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
 import { readCode, undiciPackage } from '../../packages.ts'
 import { toMarkdown } from './markdown.ts'
@@ -51,7 +51,7 @@ const maxPageBytes = 2_000_000
  * with the outcome `timed_out` unless nothing was sent; rejects with the signal's reason when that aborts. Every connection
  * is closed when it settles.
  */
-export async function exchangePage(
+export async function fetchPage(
   request: HttpRequest,
   rules: Exchange,
   signal: AbortSignal,
@@ -165,13 +165,13 @@ async function showAnswer(
   const show = (text: string): string => maskForms(text, headers)
   const shown = shownHeaders.flatMap((name) => {
     const value = response.headers.get(name)
-    return value === null ? [] : [[name, boundedText(show(value), maxHeaderCharacters)] as const]
+    return value === null ? [] : [[name, boundText(show(value), maxHeaderCharacters)] as const]
   })
   const answer = { url: show(url.href), status: response.status, headers: Object.fromEntries(shown) }
   const contentType = response.headers.get('content-type')
   if (!isShown(contentType, contentTypes)) {
     await response.body?.cancel()
-    const note = `The body is not shown: it is ${boundedText(show(contentType ?? ''), 100)}.`
+    const note = `The body is not shown: it is ${boundText(show(contentType ?? ''), 100)}.`
     return { ...answer, body: '', note }
   }
   const isMarkdown = !raw && isPage(contentType)

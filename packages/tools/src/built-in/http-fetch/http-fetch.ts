@@ -7,7 +7,7 @@ import { type ToolContext, askTraceparent, type ReadTraceparent } from '../../de
 import { hostTimers, type Timers } from '../../host.ts'
 import {
   createHeaderPolicy,
-  hostResolve,
+  resolveByHost,
   type OriginHeaders,
   createReachPolicy,
   type Resolve,
@@ -15,7 +15,7 @@ import {
 import {
   defaultContentTypes,
   type Exchange,
-  exchangePage,
+  fetchPage,
   type HttpAnswer,
   type HttpRequest,
   type Method,
@@ -90,7 +90,7 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
   const where = origins ? ` Only ${origins.join(', ')} can be reached.` : ''
   const rules: Exchange = {
     tool: name,
-    reach: createReachPolicy(name, options, options.resolve ?? hostResolve),
+    reach: createReachPolicy(name, options, options.resolve ?? resolveByHost),
     headers: createHeaderPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
     contentTypes: options.contentTypes ?? defaultContentTypes,
     maxBytes,
@@ -113,7 +113,7 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
       const traceparent = await askTraceparent(options.traceparent, context)
       const request = readRequest(given, methods, context)
       const headers = { ...request.headers, ...(traceparent !== undefined && { traceparent }) }
-      return await exchangePage({ ...request, headers }, rules, context.signal)
+      return await fetchPage({ ...request, headers }, rules, context.signal)
     },
   })
 }

@@ -15,7 +15,7 @@ interface HostAddress {
 export type Resolve = (hostname: string) => Promise<readonly HostAddress[]>
 
 /** Asks the host, as any other program on it does. */
-export const hostResolve: Resolve = (hostname) => lookup(hostname, { all: true, verbatim: true })
+export const resolveByHost: Resolve = (hostname) => lookup(hostname, { all: true, verbatim: true })
 
 /**
  * Why an address is not one of the public internet, as in `loopback`; `undefined` for one that is. What is not

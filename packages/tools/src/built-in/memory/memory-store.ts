@@ -82,12 +82,12 @@ const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script
  * The words of a text as a store indexes them: without case and accents, and each written as `w` and the hexadecimal digits of
  * its UTF-8. So no text has a meaning in the query language of a store, and all stores agree about what a word is.
  */
-export function indexWords(text: string): readonly string[] {
+export function listIndexWords(text: string): readonly string[] {
   return readPlainWords(text).flatMap(readWords).map(writeWord)
 }
 
-/** The phrases of a query, in the form of `indexWords`. */
-export function searchPhrases(query: string): SearchPhrases {
+/** The phrases of a query, in the form of `listIndexWords`. */
+export function toSearchPhrases(query: string): SearchPhrases {
   const words = [...new Set(readPlainWords(query))].slice(0, maxPhrases)
   return words.map((word) => readWords(word).slice(0, maxWordsOfPhrase).map(writeWord))
 }

@@ -5,8 +5,8 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { type ApprovalPolicy, approvalPolicy } from '../../define/approval.ts'
 import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
-import { visibleText } from '../../define/text.ts'
-import { type Memory, type MemoryOwner, type MemoryStore, searchPhrases } from './memory-store.ts'
+import { toVisibleText } from '../../define/text.ts'
+import { type Memory, type MemoryOwner, type MemoryStore, toSearchPhrases } from './memory-store.ts'
 
 export type { Erased, Memory, MemoryOwner, MemoryStore, NewMemory, SearchPhrases } from './memory-store.ts'
 export { type PostgresMemoryOptions, postgresMemory } from './postgres-memory.ts'
@@ -84,8 +84,8 @@ export function memoryTools(options: MemoryOptions): readonly Tool[] {
     maxShown: options.maxShown ?? 10,
     readOwner: (runId) => readRecordedOwner(ledger, runId, per),
   }
-  const reading = [searchTool(memories), listTool(memories)]
-  return write ? [...reading, saveTool(memories), deleteTool(memories)] : reading
+  const reading = [createSearchTool(memories), listTool(memories)]
+  return write ? [...reading, createSaveTool(memories), createDeleteTool(memories)] : reading
 }
 
 interface Memories extends Pick<MemoryOptions, 'store'> {
@@ -102,7 +102,7 @@ const timeoutMs = 30_000
 const maxQueryChars = 500
 const id = { type: 'integer', minimum: 1, maximum: 2_147_483_647 } as const
 
-function searchTool({ store, maxShown, readOwner }: Memories): Tool {
+function createSearchTool({ store, maxShown, readOwner }: Memories): Tool {
   return defineTool({
     name: 'search_memories',
     description:
@@ -117,7 +117,7 @@ function searchTool({ store, maxShown, readOwner }: Memories): Tool {
     timeoutMs,
     execute: async (input, { runId }) => {
       const { query } = input as { query: string }
-      const phrases = searchPhrases(query)
+      const phrases = toSearchPhrases(query)
       if (phrases.length === 0) throw new ToolError('The query contains no word. Give at least one.')
       return showMemories(await store.search(await readOwner(runId), phrases, maxShown))
     },
@@ -145,7 +145,7 @@ function listTool({ store, maxShown, readOwner }: Memories): Tool {
   })
 }
 
-function saveTool({ store, now, approval, maxChars, maxMemories, readOwner }: Memories): Tool {
+function createSaveTool({ store, now, approval, maxChars, maxMemories, readOwner }: Memories): Tool {
   return defineTool({
     name: 'save_memory',
     description:
@@ -162,7 +162,7 @@ function saveTool({ store, now, approval, maxChars, maxMemories, readOwner }: Me
     approval,
     timeoutMs,
     execute: async (input, { runId, idempotencyKey: key }) => {
-      const text = visibleText((input as { text: string }).text).trim()
+      const text = toVisibleText((input as { text: string }).text).trim()
       if (text === '') throw new ToolError('The text contains nothing visible. Nothing was saved.')
       const saved = await store.save(await readOwner(runId), { key, text, at: now(), max: maxMemories })
       if (saved === 'full') {
@@ -170,16 +170,16 @@ function saveTool({ store, now, approval, maxChars, maxMemories, readOwner }: Me
           `There are ${maxMemories} memories, and no more can be saved. Delete some that matter less first.`,
         )
       }
-      return savedText(saved)
+      return formatSaved(saved)
     },
     reconcile: async (_input, { runId, idempotencyKey }) => {
       const saved = await store.savedUnder(await readOwner(runId), idempotencyKey)
-      return saved ? { happened: true, result: savedText(saved) } : { happened: false }
+      return saved ? { happened: true, result: formatSaved(saved) } : { happened: false }
     },
   })
 }
 
-function deleteTool({ store, approval, readOwner }: Memories): Tool {
+function createDeleteTool({ store, approval, readOwner }: Memories): Tool {
   return defineTool({
     name: 'delete_memory',
     description:
@@ -192,14 +192,14 @@ function deleteTool({ store, approval, readOwner }: Memories): Tool {
     timeoutMs,
     execute: async (input, { runId, idempotencyKey }) => {
       const { id: place } = input as { id: number }
-      if (await store.remove(await readOwner(runId), place, idempotencyKey)) return deletedText(place)
+      if (await store.remove(await readOwner(runId), place, idempotencyKey)) return formatDeleted(place)
       throw new ToolError(
         `There is no memory ${place}. Look its id up with search_memories or list_memories.`,
       )
     },
     reconcile: async (input, { runId, idempotencyKey }) =>
       (await store.wasRemovedUnder(await readOwner(runId), idempotencyKey))
-        ? { happened: true, result: deletedText((input as { id: number }).id) }
+        ? { happened: true, result: formatDeleted((input as { id: number }).id) }
         : { happened: false },
   })
 }
@@ -216,8 +216,8 @@ function describeObject(
   } as JsonObject
 }
 
-const savedText = ({ id: place }: Memory): string => `Saved as memory ${place}.`
-const deletedText = (place: number): string => `Deleted memory ${place}.`
+const formatSaved = ({ id: place }: Memory): string => `Saved as memory ${place}.`
+const formatDeleted = (place: number): string => `Deleted memory ${place}.`
 
 /** Saved texts are shown within JSON, after a word on what they are: the writer of one may have meant it as an instruction. */
 function showMemories(memories: readonly Memory[], note?: string): object | string {

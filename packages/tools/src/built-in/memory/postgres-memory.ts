@@ -3,7 +3,7 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import { pgPackage, requireConnectionString } from '../../packages.ts'
 import {
   readErasedOwner,
-  indexWords,
+  listIndexWords,
   mayContinue,
   type Memory,
   type MemoryOwner,
@@ -136,7 +136,7 @@ async function save(
   await client.query(
     `insert into tallystick_memory (owner, id, key, subject, text, at, words)
      values ($1, $2, $3, $4, $5, $6, to_tsvector('simple', $7))`,
-    [owner, id, key, subject ?? null, text, at, indexWords(text).join(' ')],
+    [owner, id, key, subject ?? null, text, at, listIndexWords(text).join(' ')],
   )
   await client.query(
     'delete from tallystick_memory where owner = $1 and removed_under is not null and id < $2',

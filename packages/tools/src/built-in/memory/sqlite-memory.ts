@@ -6,7 +6,7 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import { explainNativeFailure, requireNativeInterface, requirePackage } from '../../packages.ts'
 import {
   readErasedOwner,
-  indexWords,
+  listIndexWords,
   mayContinue,
   type Memory,
   type MemoryOwner,
@@ -72,7 +72,7 @@ export function sqliteMemory(path: string): MemoryStore {
         )
         run(
           'insert into memory_words (rowid, owner, words) select place, ?, ? from memory where owner = ? and id = ?',
-          ...[toOwnerWord(owner.owner), indexWords(text).join(' '), owner.owner, id],
+          ...[toOwnerWord(owner.owner), listIndexWords(text).join(' '), owner.owner, id],
         )
         run(
           'delete from memory where owner = ? and removed_under is not null and id < ?',

@@ -38,7 +38,7 @@ export type StatementReply =
   | { readonly kind: 'timed_out' }
 
 /** Throws `ToolError` if a statement's ending has no rows to show. */
-export function answerCall(reply: StatementReply, bounds: StatementBounds): Json {
+export function toAnswer(reply: StatementReply, bounds: StatementBounds): Json {
   if (reply.kind === 'rows') {
     const { columns, rows, cut } = reply
     if (cut === undefined) return { columns, rows }

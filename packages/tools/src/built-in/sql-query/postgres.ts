@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { Json } from '@tallystick/core/vocabulary'
 import type * as pg from 'pg'
 import type { ClientBase } from 'pg'
-import { boundedText } from '../../define/text.ts'
+import { boundText } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
 import {
   type ParameterValue,
@@ -53,7 +53,7 @@ export async function runOverConnection(
   let cancelTimer = scheduleLimit(
     timers,
     maxConnectMs,
-    stop(notStarted(`the database was not ready for it within ${maxConnectMs} ms`)),
+    stop(refuseStart(`the database was not ready for it within ${maxConnectMs} ms`)),
   )
   signal.addEventListener('abort', abort)
   stopped.promise.catch(() => {})
@@ -78,7 +78,7 @@ export async function runOverConnection(
       })
     } catch (error) {
       const { reply, asksForTables } = readFailure(error)
-      if (reply.kind === 'timed_out' && !hasStarted) return notStarted('the database was too slow to begin')
+      if (reply.kind === 'timed_out' && !hasStarted) return refuseStart('the database was too slow to begin')
       if (reply.kind !== 'failed' || !asksForTables) return reply
       const schema = await listTables(client)
       return { ...reply, ...(schema !== undefined && { schema }) }
@@ -163,7 +163,7 @@ async function listTables(client: ClientBase): Promise<string | undefined> {
     const { rows } = await client.query<[string]>({ text: query, rowMode: 'array' })
     const lines = rows.slice(0, maxTables).map(([line]) => line)
     if (rows.length > maxTables) lines.push('… and more')
-    return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
+    return lines.length === 0 ? 'none' : boundText(lines.join('\n'), maxCharacters)
   } catch {
     return undefined
   }
@@ -283,7 +283,7 @@ function toJsonNumber(text: string): Json {
   return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number
 }
 
-const notStarted = (why: string): StatementReply => ({ kind: 'not_started', why })
+const refuseStart = (why: string): StatementReply => ({ kind: 'not_started', why })
 const tooMuch: StatementReply = {
   kind: 'failed',
   message:

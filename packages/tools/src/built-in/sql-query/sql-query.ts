@@ -6,7 +6,7 @@ import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
 import { hostTimers, scheduleLimit, type Timers, unheldTimers } from '../../host.ts'
 import { pgPackage, requireConnectionString, requireNativeInterface, requirePackage } from '../../packages.ts'
-import { type ParameterValue, type StatementBounds, type StatementRequest, answerCall } from './answer.ts'
+import { type ParameterValue, type StatementBounds, type StatementRequest, toAnswer } from './answer.ts'
 import { ConnectionGate, maxConnectMs, maxStopMs, runOverConnection } from './postgres.ts'
 import { keepProcesses, maxStartMs } from './sqlite-host.ts'
 
@@ -164,11 +164,11 @@ function createPostgresQuery(options: PostgresQueryOptions): Tool {
       cancelTimer()
       if (leave === undefined) {
         signal.throwIfAborted()
-        return answerCall({ kind: 'not_started', why: crowded }, bounds)
+        return toAnswer({ kind: 'not_started', why: crowded }, bounds)
       }
       try {
         const request = { ...bounds, sql, parameters }
-        return answerCall(await runOverConnection(place, request, signal, timers), bounds)
+        return toAnswer(await runOverConnection(place, request, signal, timers), bounds)
       } finally {
         leave()
       }
@@ -224,7 +224,7 @@ function createSqliteQuery(options: SqliteQueryOptions): Tool {
         parameters?: StatementRequest['parameters']
       }
       const reply = await processes.run({ path: database, ...bounds, sql, parameters }, signal)
-      return answerCall(reply, bounds)
+      return toAnswer(reply, bounds)
     },
   })
 }

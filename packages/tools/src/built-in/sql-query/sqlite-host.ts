@@ -69,7 +69,7 @@ function startProcess() {
       scheduleLimit(timers, limitMs, () => killed(() => resolve(reply)))
     let cancelTimer = limitTo(
       maxStartMs + request.lockTimeoutMs,
-      notStarted(maxStartMs + request.lockTimeoutMs),
+      refuseStart(maxStartMs + request.lockTimeoutMs),
     )
     let settle = (): void =>
       reject(
@@ -116,7 +116,7 @@ function startProcess() {
   return { run, kill, keepHost, gone, isUsable: () => isUsable }
 }
 
-const notStarted = (limitMs: number): StatementReply => ({
+const refuseStart = (limitMs: number): StatementReply => ({
   kind: 'not_started',
   why: `the process for it was not ready within ${limitMs} ms, as on a machine with too much to do`,
 })

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Json } from '@tallystick/core/vocabulary'
-import { boundedText } from '../../define/text.ts'
+import { boundText } from '../../define/text.ts'
 import { explainNativeFailure, readCode } from '../../packages.ts'
 import { type ParameterValue, ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
 
@@ -175,7 +175,7 @@ function describeTables(database: Database): string | undefined {
       }
     })
     if (names.length > maxTables) lines.push(`… and ${names.length - maxTables} more`)
-    return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
+    return lines.length === 0 ? 'none' : boundText(lines.join('\n'), maxCharacters)
   } catch {
     return undefined
   }

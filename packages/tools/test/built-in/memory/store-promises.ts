@@ -2,7 +2,7 @@
 import { hostileTexts } from '@tallystick/testkit'
 import type { MemoryOwner, MemoryStore } from '@tallystick/tools/memory'
 import { expect, it } from 'vitest'
-import { searchPhrases } from '../../../src/built-in/memory/memory-store.ts'
+import { toSearchPhrases } from '../../../src/built-in/memory/memory-store.ts'
 
 let owners = 0
 /** An owner that no other case has. */
@@ -12,7 +12,7 @@ export function storePromises(open: () => MemoryStore): void {
   const save = (owner: MemoryOwner, text: string, key = text, max = 100) =>
     open().save(owner, { key, text, at: 1_700_000_000_000, max })
   const found = async (owner: MemoryOwner, query: string, limit = 10): Promise<readonly string[]> =>
-    (await open().search(owner, searchPhrases(query), limit)).map(({ text }) => text)
+    (await open().search(owner, toSearchPhrases(query), limit)).map(({ text }) => text)
   const listed = async (owner: MemoryOwner, limit = 10, before?: number): Promise<readonly string[]> =>
     (await open().list(owner, limit, before)).map(({ text }) => text)
 

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../../scripts/testing/effort.ts'
 import { keepOutput, reportOutput } from '../../../src/built-in/run-program.ts'
-import { visibleText } from '../../../src/define/text.ts'
+import { toVisibleText } from '../../../src/define/text.ts'
 import { HeldTimers } from '../held-timers.ts'
 import { anyText } from '../../../../../scripts/testing/any-text.ts'
 
@@ -101,7 +101,7 @@ describe('a text that is made visible', () => {
     ['\u009b31mx', '31mx'],
     ['\ud800x', '\ufffdx'],
   ])('%j is %j', (given, visible) => {
-    expect(visibleText(given)).toBe(visible)
+    expect(toVisibleText(given)).toBe(visible)
   })
 
   it('holds no character that a terminal obeys, and keeps all others', () => {
@@ -112,14 +112,14 @@ describe('a text that is made visible', () => {
     const holds = fc.property(
       fc.array(unit).map((units) => units.join('')),
       (given) => {
-        const visible = visibleText(given)
+        const visible = toVisibleText(given)
         // oxlint-disable-next-line no-control-regex -- they are what is looked for
         expect(visible).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/)
         expect(visible.isWellFormed()).toBe(true)
-        expect(visibleText(visible)).toBe(visible)
+        expect(toVisibleText(visible)).toBe(visible)
       },
     )
     fc.assert(holds, { numRuns: tries(500) })
-    expect(visibleText('ä😀"{}\t')).toBe('ä😀"{}\t')
+    expect(toVisibleText('ä😀"{}\t')).toBe('ä😀"{}\t')
   })
 })
