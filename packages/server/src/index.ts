@@ -11,7 +11,7 @@ export { type AgUiEvent, type AgUiMessage, type AgUiNames, toAgUi } from './ag-u
 export type { A2aTask, A2aUpdate } from './a2a/map.ts'
 export { toA2a } from './a2a/map.ts'
 export type { ChatChunk, ChatNames } from './openai/chat.ts'
-export type { FacadeError } from './openai/answer.ts'
+export type { OpenAiError } from './openai/answer.ts'
 export { toOpenAiChat, toOpenAiResponse } from './openai/responses.ts'
 export type { ResponseEvent, ResponseNames } from './openai/responses.ts'
 export { type UiMessageChunk, toUiMessages } from './ai-sdk/map.ts'

@@ -8,7 +8,7 @@ export function formatFailure(runId: string, reason: FinishReason): string {
 }
 
 /** An error as clients of OpenAI read it. */
-export interface FacadeError {
+export interface OpenAiError {
   readonly error: {
     readonly message: string
     readonly type: string
@@ -23,7 +23,7 @@ const types: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 }
 
-export function toOpenAiError(status: number, code: string, message: string): FacadeError {
+export function toOpenAiError(status: number, code: string, message: string): OpenAiError {
   const type = types[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error')
   return { error: { message, type, code, param: null } }
 }

@@ -1,15 +1,15 @@
 import type { Usage } from '@tallystick/core'
 import type { DeferredCall } from '@tallystick/core/internal'
 import { type MoveTable, type RunEnding, runEndings } from '../stream/run-moves.ts'
-import { toOpenAiError, type FacadeError, formatFailure, subtractUsage } from './answer.ts'
+import { toOpenAiError, type OpenAiError, formatFailure, subtractUsage } from './answer.ts'
 
 /** A chunk of OpenAI's Chat Completions, or the error that ends them. */
-export type ChatChunk = { readonly object: string; readonly [field: string]: unknown } | FacadeError
+export type ChatChunk = { readonly object: string; readonly [field: string]: unknown } | OpenAiError
 
 /** A whole completion, or the error instead of it, with the status of the response. */
 export type ChatAnswer =
   | { readonly status: 200; readonly body: { readonly [field: string]: unknown } }
-  | { readonly status: number; readonly body: FacadeError }
+  | { readonly status: number; readonly body: OpenAiError }
 
 /** Names for a client of Chat Completions. */
 export interface ChatNames {
@@ -75,7 +75,7 @@ interface ChatFields {
 
 type ChatEnd =
   | { readonly finish: string; readonly calls: readonly object[]; readonly usage: object }
-  | { readonly status: number; readonly error: FacadeError }
+  | { readonly status: number; readonly error: OpenAiError }
 
 interface ChatOutput<Out> {
   readonly begin?: (fields: ChatFields) => readonly Out[]
