@@ -181,7 +181,7 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
   },
 }
 
-/** The shells that there are completions for. */
+/** The shells with a completion script. */
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 

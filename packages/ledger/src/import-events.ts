@@ -155,7 +155,7 @@ export class ImportWriter {
   #groupCharacters = 0
   #lazyEvents = 0
   #lazyCharacters = 0
-  /** Where the run that was written last ends. */
+  /** The end of the run that was written last. */
   #written: { readonly runId: RunId; readonly head: Head } | undefined
 
   constructor(ledger: Ledger) {

@@ -24,8 +24,8 @@ export function isAddress(ledger: string): boolean {
 const secretParameter = /password|passwd|pwd|secret|token|api[-_]?key|^key$/i
 
 /**
- * The ledger as it may be shown: without its password, whatever kind of address it is. A command that is made of it finds
- * the password where libpq looks too, in `PGPASSWORD` or in `~/.pgpass`.
+ * The address of the ledger without its password, safe to show. A command that contains it finds the password where libpq
+ * looks, in `PGPASSWORD` or in `~/.pgpass`.
  */
 export function hidePassword(ledger: string): string {
   if (!isAddress(ledger)) return ledger

@@ -218,7 +218,7 @@ interface AddressedCommand {
 }
 
 /**
- * Puts a command into the inbox of a run, and prints which run takes it: the topmost parent, where this is a child run. The
+ * Puts a command into the inbox of a run, and prints which run takes it: the topmost parent, if this is a child run. The
  * same command put twice is one entry.
  */
 async function recordCommand(context: CommandContext, addressed: AddressedCommand): Promise<void> {

@@ -239,7 +239,7 @@ function findModelFault(value: unknown): string | undefined {
   return `is not a model; give one, ${aModel}`
 }
 
-/** A tool that can be offered, run and taken up again. */
+/** A tool that can be offered, run and resumed. */
 export const offeredTool: OptionCheck = (value) => {
   const { run, check, name, execute } = Object(value) as Partial<Tool> & { readonly execute?: unknown }
   if (typeof run !== 'function' || typeof check !== 'function') {

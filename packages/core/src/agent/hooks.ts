@@ -31,7 +31,7 @@ type Hook<T extends EventType, Context> = (moment: HookMoment<T, Context>) => vo
  * cannot change the run: if it throws or rejects, `host.report` gets the error, and the run continues.
  */
 export interface RunHooks<Context = AnyContext> {
-  /** Has the run wait for each hook before it continues. Default: `false`. */
+  /** Makes the run wait for each hook before it continues. Default: `false`. */
   readonly awaited?: boolean | undefined
   /** The longest wait for one hook, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number | undefined

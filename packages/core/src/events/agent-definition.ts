@@ -315,7 +315,7 @@ export interface RecordingPolicy {
   readonly toolProgress?: boolean | undefined
   /** The pieces of a model's reasoning (`assistant_reasoning_delta`); its message holds what its provider needs again. */
   readonly reasoning?: boolean | undefined
-  /** The provider's own report of usage (`raw` of `usage_updated`), beside the counts that are made of it. */
+  /** The provider's own report of usage (`raw` of `usage_updated`), besides the counts derived from it. */
   readonly rawUsage?: boolean | undefined
   /** The stack of an exception that a tool threw (`error` of `tool_result` and `tool_attempt_failed`); its result holds the message. */
   readonly toolErrors?: boolean | undefined

@@ -215,7 +215,7 @@ export interface ToolResultsMessage {
 /** The history as a model sees it, as messages. */
 export type Message = UserMessage | AssistantMessage | ToolResultsMessage
 
-/** The text of parts that hold text, put together. */
+/** The joined text of the parts that have text. */
 export function joinText(parts: readonly { readonly type: string; readonly text?: string }[]): string {
   let text = ''
   for (const part of parts) if (part.type === 'text') text += part.text ?? ''

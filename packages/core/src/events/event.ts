@@ -124,8 +124,8 @@ import {
 export * from './event-parts.ts'
 
 /**
- * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with its body. `eventTraits` lists where each
- * is visible. Text deltas, put together, are the message.
+ * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with its body. `eventTraits` lists where each is
+ * visible. Joined text deltas are the message.
  */
 export interface EventBodies {
   /** The run exists. Nothing was sent yet. */

@@ -255,7 +255,7 @@ interface Follower {
 export class OpenUses {
   readonly #uses = new Set<{ readonly end: () => Promise<unknown> }>()
 
-  /** Has `end` called before the ledger closes, unless the returned function was called before. */
+  /** Calls `end` before the ledger closes, unless the returned function was called first. */
   add(end: () => Promise<unknown>): () => void {
     const use = { end }
     this.#uses.add(use)

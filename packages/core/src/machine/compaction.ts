@@ -181,7 +181,7 @@ export function compactAfterOverflow(
   return cut === undefined ? undefined : shortenHistory(state, now, { cut, compaction })
 }
 
-/** Where the older messages end when fewer have to stay than were to: half of them, and half of those again. */
+/** The end of the older messages if fewer may stay than planned: half of them, then half of those. */
 function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
   const messages = readMessages(state.history)
   const isAgain = state.compactedTurn === state.turn

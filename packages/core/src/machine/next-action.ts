@@ -461,9 +461,9 @@ export interface CallPlanning {
   readonly finalizing?: boolean
   /** The turn's changes, with the tools of a source if they have changed. */
   readonly change?: ShownChange
-  /** Where not the one that the run uses now. */
+  /** Absent if it is the one that the run uses now. */
   readonly model?: ModelRef
-  /** Where not the one that the run was given. */
+  /** Absent if it is the one that the run was given. */
   readonly toolChoice?: ToolChoice
 }
 

@@ -18,7 +18,7 @@ export function listGuardrails(state: RunState, on: GuardedThing): readonly stri
   )
 }
 
-/** Guardrails that have to look at the input, by when: before the next model call, or beside it. */
+/** Guardrails that have to check the input: before the next model call, or in parallel with it. */
 export function findDueInputChecks(state: RunState): {
   readonly before: readonly string[]
   readonly beside: readonly string[]
@@ -166,7 +166,7 @@ function listPhaseEffects(state: RunState): readonly Effect[] {
   }
 }
 
-/** Guardrails that look at what the user said: those before the model call, and those beside it. */
+/** Guardrails that check the user's input: those before the model call, and those in parallel with it. */
 function requireInputChecks(state: RunState): readonly Effect[] {
   if (state.cancel || state.blocked) return []
   const { inputCheck } = state

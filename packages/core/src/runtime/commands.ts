@@ -75,7 +75,7 @@ export class SentCommands {
     return await promise
   }
 
-  /** Has a command that is put into the inbox next acknowledged by what another process records after this moment. */
+  /** Makes the next command in the inbox be acknowledged by the events that another process records from now on. */
   async leave(key: string): Promise<void> {
     const seq = (await this.#ledger.head(this.#runId))?.seq ?? 0
     const sent = this.#sent.get(key)

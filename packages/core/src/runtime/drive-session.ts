@@ -167,7 +167,7 @@ export class DriveSession {
     return state
   }
 
-  /** Has the commands that were sent acknowledged by what the process records that has taken the run over. */
+  /** Acknowledges the sent commands by the events of the process that has taken the run over. */
   async #decidedByOther(): Promise<void> {
     const { runId, parts, sent } = this.#run
     const { clock } = parts.host

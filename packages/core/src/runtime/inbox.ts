@@ -60,7 +60,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     this.#isUnread = false
   }
 
-  /** Has the writer read it at each hint of the ledger. */
+  /** Makes the writer read it at each hint of the ledger. */
   watch(): void {
     this.#hints = this.#run.parts.ledger.changes(this.#run.runId, 'inbox').subscribe(this)
   }

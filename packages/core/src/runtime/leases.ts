@@ -129,10 +129,7 @@ export class HeldLeases {
     return isElsewhere ? lease.leftMs : 0
   }
 
-  /**
-   * Lets others take a run over from here on; without `wait`, at once. Never rejects: a lease that cannot be released ends by
-   * itself.
-   */
+  /** Releases a run to others; without `wait`, at once. Never rejects: a lease that cannot be released ends by itself. */
   release(runId: RunId, wait?: RunWait): Promise<void> {
     const released: Promise<void> = this.#ledger
       .release(runId, this.holder, wait)

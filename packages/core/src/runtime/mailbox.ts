@@ -46,7 +46,7 @@ export class Mailbox {
     }
   }
 
-  /** Has `takeBatch` throw an error, once everything that has arrived before is taken. */
+  /** Makes `takeBatch` throw an error, once all earlier messages are taken. */
   fail(error: unknown): void {
     this.#fault ??= { error }
     this.wake()

@@ -113,7 +113,7 @@ class FailureNotice {
     else this.#report(error, `The events of run ${this.#runId} could not be read`)
   }
 
-  /** Where no subscriber has an error handler, the host gets the failure when the last subscriber is gone. */
+  /** If no subscriber has an error handler, the host gets the failure when the last subscriber is gone. */
   #reportUnlessObserved(): void {
     void Promise.resolve().then(() => {
       if (this.#observed || this.isWatched) return

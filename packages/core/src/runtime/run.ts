@@ -238,7 +238,7 @@ interface Question {
 export class ShownApprovals {
   readonly #shown = new Map<string, ShownApproval>()
 
-  /** Takes in a result that the handle gives out, in front of its reader. */
+  /** Notes a result that the handle returns, before its reader gets it. */
   takeResult(result: Promise<RunResult>): void {
     result.then(
       ({ pendingApprovals }) => {
@@ -248,7 +248,7 @@ export class ShownApprovals {
     )
   }
 
-  /** Takes in an event that the handle gives out. */
+  /** Notes an event that the handle emits. */
   event(event: RuntimeEvent): void {
     if (event.type === 'approval_requested') this.#shown.set(event.toolCallId, event)
   }
@@ -297,7 +297,7 @@ export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Par
   reason: maybe(anyText),
 })
 
-/** The id of a call says which run asked: an approval that names another run was put together wrongly. */
+/** The id of a call contains the run that asked: an approval that names another run is wrong. */
 function findOtherRun(call: unknown): Fault | undefined {
   const { toolCallId, runId } = Object(call) as Partial<PendingApproval>
   if (toolCallId === undefined || runId === undefined) return undefined

@@ -134,7 +134,7 @@ export type Past = Pick<
   'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
-/** Returns what a run begins with, as the ledger has it. If the options say so, waits for the run before it. */
+/** Returns the recorded history that a run begins with. If the options say so, waits for the run before it. */
 export async function readPast(parts: RuntimeParts, options: PastOptions): Promise<Past> {
   const { ledger } = parts
   const { sessionId, from, edit, mayFollow } = options

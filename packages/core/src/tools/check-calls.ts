@@ -320,7 +320,10 @@ async function awaitVerdict(
   }
 }
 
-/** Tells the host of the exception behind a refusal. Its stack goes on record; it may hold what a model must not see. */
+/**
+ * Reports the exception behind a refusal to the host. Its stack is recorded; it may contain content that a model must not
+ * see.
+ */
 function reportThrown(call: Call, verdict: CallVerdict, { report }: CheckContext): CallVerdict {
   if (verdict.kind !== 'refuse' || !('thrown' in verdict)) return verdict
   const { thrown, ...refusal } = verdict

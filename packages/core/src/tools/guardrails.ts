@@ -227,7 +227,7 @@ export async function guardResults(
 /** The finds of guardrails in one call, and the input that they left of it. */
 export interface GuardedCheck {
   readonly finds: readonly GuardrailFind[]
-  /** Where not that of the model. */
+  /** Absent if it is that of the model. */
   readonly input?: JsonObject
   /** Why the call is not to run. */
   readonly blocked?: string

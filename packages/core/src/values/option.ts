@@ -160,7 +160,7 @@ export function requireOptions(subject: string, check: Schema, given: unknown, p
   )
 }
 
-/** Lets no rejection of a promise end the process that was given in place of something else, and is not used. */
+/** Handles the rejection of a promise that was passed by mistake and is not used, so that it does not end the process. */
 export function ignoreRejection(given: unknown): void {
   if (isThenable(given)) given.then(undefined, () => {})
 }

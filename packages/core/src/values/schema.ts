@@ -5,7 +5,9 @@ import { findNearestName } from './text.ts'
 export interface Fault {
   /** From the value that was checked; empty if it is at fault itself. */
   readonly path: string
-  /** Such as `is missing; expected a text`. Holds no text that was given, unless the schema says so: it may be a secret. */
+  /**
+   * Such as `is missing; expected a text`. Contains no text of the value, unless the schema allows it: it may be a secret.
+   */
   readonly what: string
   /** Returns `what` as it is said from outside of a place: for one that names another field. */
   readonly within?: (place: string) => string

@@ -125,7 +125,7 @@ async function readBefore(
   return { log, heads, end }
 }
 
-/** Where runs end that are new, or continued; in the order in which they were made. */
+/** The ends of new and continued runs, in the order in which the runs were created. */
 async function listMovedHeads(
   ledger: Ledger,
   source: StoreDatabase,

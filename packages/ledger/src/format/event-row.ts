@@ -135,7 +135,7 @@ export function createFault(what: string, expected: string | number, found: stri
   return { what, expected: String(expected), found: String(found) }
 }
 
-/** Where the chain of a run has got to. */
+/** The current end of the chain of a run. */
 export type Link = Pick<EventRow, 'seq' | 'pos' | 'epoch' | 'hash'>
 
 /** The link before the first event. */

@@ -478,7 +478,7 @@ export class AppendTexts {
  */
 const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
 
-/** Where each run is to stand: one row of `head`. */
+/** The new head of each run: one row of `head`. */
 function toHeadRow(
   { runId, request, rows, history, previousHash, wakes }: AppendItem,
   place: number,

@@ -128,7 +128,7 @@ function requireSchemaName(schema: string): void {
   )
 }
 
-/** Where a server and a database are. */
+/** The address of a server and a database. */
 export interface Endpoint {
   readonly host: string
   readonly port: number

@@ -214,7 +214,7 @@ export class PostgresStore implements Store {
     return removed
   }
 
-  /** Lets what is under way end, makes what was lazy durable, and ends every connection. */
+  /** Waits for work in flight, syncs lazy commits, and ends every connection. */
   async close(): Promise<void> {
     this.#isClosed = true
     try {

@@ -372,7 +372,7 @@ function toProjectedRun(pos: number, record: SummaryRecord): ProjectedRun {
   return { pos, ...record, spending }
 }
 
-/** Checks the ids in a summary: commands are made of them. */
+/** Checks the ids in a summary, since commands contain them. */
 function hasIds(summary: ListedRun, runId: string): boolean {
   if (summary.runId !== runId || !isRunId(runId)) return false
   if (summary.status === 'unreadable') return true

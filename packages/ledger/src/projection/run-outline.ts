@@ -74,7 +74,7 @@ interface Tool {
   readonly inputs: Map<string, Set<string | null>>
 }
 
-/** Puts the outline of a run together from its events, in order. */
+/** Builds the outline of a run from its events, in order. */
 export class OutlineFold {
   readonly #agents: string[] = []
   readonly #children = new Set<RunId>()
@@ -179,7 +179,7 @@ export class OutlineFold {
   }
 }
 
-/** One value more than an outline distinguishes says that there are more. */
+/** Adds a value. Keeps one more than an outline distinguishes, as a sign that there are more. */
 function addValue(values: Set<string | null>, value: string | null): void {
   if (values.size <= maxOutlinedValues) values.add(value)
 }

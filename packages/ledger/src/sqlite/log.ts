@@ -198,7 +198,7 @@ export class WalCheckpointer {
     this.#cancel = this.#clock.schedule(left > 0 ? left : this.#restMs, () => this.#whenIdle())
   }
 
-  /** Has the next commit begin the log again; returns false if a reader prevented it. */
+  /** Makes the next commit start the log over; returns false if a reader prevented it. */
   #isCopied(): boolean {
     const bytes = this.#bytes()
     const isCut = this.#restMs === restAfterRemovalMs || bytes > Math.min(keptBytes, this.#maxBytes)

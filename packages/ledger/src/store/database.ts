@@ -62,7 +62,7 @@ export type Build<Row> = (queries: Queries) => Query<Row>
  */
 export type Steps<T> = Generator<CompiledQuery, T, readonly unknown[]>
 
-/** Has a transaction carry out a query. */
+/** Runs a query in a transaction. */
 export function* perform<Row>(queries: Queries, query: Query<Row>): Steps<readonly Row[]> {
   return (yield query.compile(queries.db)) as readonly Row[]
 }
