@@ -232,7 +232,7 @@ export interface Lease {
   readonly leftMs: number
 }
 
-/** What a run waits for that its driver lets go. Without any of it, only a command wakes the run. */
+/** The waits of a run that its driver releases. Without one, only a command wakes the run. */
 export interface RunWait {
   /** The earliest time at which it has something to do by itself, in milliseconds since 1970 UTC. */
   readonly wakeAt?: number | undefined

@@ -45,7 +45,7 @@ const indexes: readonly string[] = [
   `create unique index event_call on event (tool_call_id, run_id, type, attempt) where tool_call_id is not null`,
   'create index event_at on event (at)',
   'create index inbox_open on inbox (run_id, pos) where taken_seq is null',
-  // What has something to do, however many runs wait.
+  // Finds runs that have something to do, however many wait.
   'create index run_due on run (due_at) where due_at is not null',
   'create index removal_event on removal (run_id, seq)',
   // Triggers ask it for each row of a run that is dropped, which may have had a removal for each event.

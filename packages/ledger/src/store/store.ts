@@ -31,7 +31,7 @@ export interface AppendRequest {
   readonly isSealed: boolean
 }
 
-/** What a run waits for. */
+/** The waits of a run. */
 export interface StoredWait {
   /** When it is due; null for never. */
   readonly dueAt: number | null

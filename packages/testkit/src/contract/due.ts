@@ -28,7 +28,7 @@ const [early, late] = [1_000, 2_000]
 
 const { run_finished } = sampleFacts(run)
 
-/** What has something to do though nobody drives it is found without a look at what waits. */
+/** Runs that have something to do, and that nobody drives, are found without a look at those that wait. */
 export const dueCases: readonly LedgerContractCase[] = [
   checkLedger('a run is due from its first append on, unless a lease lasts', async (ledger) => {
     await requireDue(ledger, [])
