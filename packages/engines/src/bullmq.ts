@@ -87,10 +87,12 @@ export function bullmqEngine({ queue, workerOptions }: BullmqEngineOptions): Eng
         queue.name,
         async (job, token) => {
           if (job.name === 'timer') return await addDrive(job.data)
-          await removeTimer(job.data.runId)
           const { promise: graceIsOver, reject: giveUp } = Promise.withResolvers<never>()
           running.add(giveUp)
           try {
+            // A worker that stops may still be given a job that it asked for before.
+            stopping.signal.throwIfAborted()
+            await removeTimer(job.data.runId)
             await Promise.race([drive(job.data, stopping.signal), graceIsOver])
           } catch (error) {
             if (!stopping.signal.aborted) throw error

@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { contractOf, type EngineHarness } from '@tallystick/engines/contract'
 import { Queue } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { bullmqEngine, type BullmqEngineOptions } from '../src/bullmq.ts'
-import type { EngineWorker, Wake } from '../src/engine.ts'
+import type { Engine, EngineWorker, Wake } from '../src/engine.ts'
 import { lacksRedis, startRedis, type RedisProcess } from './support/redis-process.ts'
 import { runId, watchDrives } from './support/watched-drive.ts'
 
@@ -47,13 +49,40 @@ function openBed({ port }: RedisProcess): Bed {
   }
 }
 
-describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
-  let redis: RedisProcess
-  beforeAll(async () => {
-    redis = await startRedis()
-  })
-  afterAll(() => redis[Symbol.asyncDispose]())
+let redis: RedisProcess
+beforeAll(async () => {
+  if (!lacksRedis) redis = await startRedis()
+})
+afterAll(() => redis?.[Symbol.asyncDispose]())
 
+const harness: EngineHarness = {
+  capabilities: new Set(['priorities', 'rateLimits']),
+  timerMs: 200,
+  async open() {
+    const connection = { port: redis.port }
+    const queues: Queue[] = []
+    const name = `tallystick-contract-${randomUUID()}`
+    const another = (): Promise<Engine> => {
+      const queue = new Queue(name, { connection })
+      queues.push(queue)
+      const workerOptions = { settings: { backoffStrategy: () => 10 } }
+      return Promise.resolve(bullmqEngine({ queue, workerOptions }))
+    }
+    const close = async (): Promise<void> => {
+      for (const queue of queues) await queue.close()
+    }
+    return { engine: await another(), another, close }
+  },
+}
+
+describe.skipIf(lacksRedis)('the engine on BullMQ keeps', () => {
+  test.for(contractOf.engine(harness))('$promise', async ({ lacks, run }, { skip }) => {
+    if (lacks !== undefined) skip(`the engine is not capable of ${lacks}`)
+    await expect(run()).resolves.toBeUndefined()
+  })
+})
+
+describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
   test('drives a run that was woken, and carries how it begins', async () => {
     const { wake, work, untilEmpty } = openBed(redis)
     const start = { agent: 'clerk', input: 'Hello' }
@@ -283,6 +312,25 @@ describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
     await untilEmpty()
     expect(other.begun).toEqual(['a'])
   })
+
+  test(
+    'hands over at once, also what a worker that stops is given late',
+    { timeout: 25 * second },
+    async () => {
+      for (let round = 0; round < 60; round++) {
+        const { wake, work } = openBed(redis)
+        await wake('a')
+        const worker = await work(5)
+        await worker.next()
+        await worker.stop(0)
+        expect(worker.begun).toEqual(['a'])
+        const other = await work(5)
+        const again = await other.next()
+        again.end()
+        await other.stop(60 * second)
+      }
+    },
+  )
 
   test('a drive that is rejected as its worker stops is no failure', async () => {
     const { wake, work, queue } = openBed(redis)
