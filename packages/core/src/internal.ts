@@ -117,6 +117,7 @@ export {
 } from './agent/prepare-turn.ts'
 export { listReachableAgents, someRules } from './agent/registry.ts'
 export { judgeAnswer } from './runtime/effects.ts'
+export { findOpenRoot } from './runtime/drive.ts'
 export { isRunDriven } from './runtime/leases.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
 export { waitUntilBegun } from './runtime/run.ts'

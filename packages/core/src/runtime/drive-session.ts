@@ -1,9 +1,12 @@
 import type { RuntimeEvent } from '../events/event.ts'
 import { caughtUp, followChanges } from '../ledger/changes.ts'
+import type { RunWait } from '../ledger/ledger.ts'
+import { listCallsAwaitingChild } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
-import { isSuspended } from '../machine/next-action.ts'
+import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import type { LedgerConflictError } from '../values/errors.ts'
+import { deriveChildRunId } from '../values/ids.ts'
 import { isOvertaken } from './commands.ts'
 import { isDrivenByOther, leaseMs } from './leases.ts'
 import { RunLoop } from './run-loop.ts'
@@ -185,15 +188,24 @@ export class DriveSession {
     }
   }
 
-  /** Releases the run: tells the ledger at once, before any caller has the result. */
-  release(): Promise<void> {
-    return (this.#released ??= this.#tellLedger())
+  /** Releases the run, in the state in which it stopped: tells the ledger at once, before any caller has the result. */
+  release(state?: RunState): Promise<void> {
+    return (this.#released ??= this.#tellLedger(state && this.#toWait(state)))
   }
 
   /** A run that has ended has no lease any more. */
-  async #tellLedger(): Promise<void> {
+  async #tellLedger(wait?: RunWait): Promise<void> {
     const { runId, parts } = this.#run
-    if (this.#loop.isWriter && !this.#loop.isDone) await parts.leases.release(runId)
+    if (this.#loop.isWriter && !this.#loop.isDone) await parts.leases.release(runId, wait)
+  }
+
+  /** What a run waits for that has stopped here; `undefined` for one that has something to do now. */
+  #toWait(state: RunState): RunWait | undefined {
+    if (this.#loop.isDraining && !isSuspended(state)) return undefined
+    const children = listCallsAwaitingChild(state).map(({ toolCallId }) =>
+      deriveChildRunId(state.runId, toolCallId),
+    )
+    return { wakeAt: findWakeTime(state), children }
   }
 
   #unlessAborted(driving: Promise<RunState>): Promise<RunState> {

@@ -241,7 +241,7 @@ export async function postCommand(
 }
 
 /** Finds the run to drive for a run: the highest one above it that has not ended. */
-async function findOpenRoot(ledger: Ledger, runId: RunId): Promise<RunId> {
+export async function findOpenRoot(ledger: Ledger, runId: RunId): Promise<RunId> {
   let root = runId
   for (;;) {
     const above: RunId | undefined = await readParent(ledger, root)

@@ -513,7 +513,7 @@ export class RunDriver implements ErrorListener {
     this.elsewhere.stoppedAt(session.loop.isDraining && !this.#isDone ? undefined : state)
     if (this.#isDone) sent.refuseAll(refuseAtEnd(this.runId))
     else if (session.loop.isDraining) sent.refuseAll(refuseByDrain(this.runId))
-    void this.#endSession(session)
+    void this.#endSession(session, state)
     if (this.#isDone) this.#reportEnd(state)
   }
 
@@ -536,9 +536,9 @@ export class RunDriver implements ErrorListener {
     await released
   }
 
-  #endSession(session: DriveSession): Promise<void> {
+  #endSession(session: DriveSession, state?: RunState): Promise<void> {
     this.#session = undefined
     this.parts.runs.stopped(this)
-    return session.release()
+    return session.release(state)
   }
 }

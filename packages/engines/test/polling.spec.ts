@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest'
+import { agentTool, createRuntime, defineAgent, memoryLedger, type Ledger, type Rest } from '@tallystick/core'
+import { createClient, startWorker, type EngineWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
+import {
+  manualClock,
+  scriptedModel,
+  testTool,
+  waitUntilSettled,
+  type ScriptedStep,
+} from '@tallystick/testkit'
+
+/** Processes on one ledger: a web server that drives nothing, and workers. */
+function office(steps: readonly ScriptedStep[], { ledger: given }: { ledger?: Ledger } = {}) {
+  const clock = manualClock()
+  const ledger = given ?? memoryLedger({ clock })
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const wait = testTool({
+    name: 'wait',
+    effect: 'write',
+    run: (_run, report) => {
+      report.defer('job 7', 40_000)
+      return ''
+    },
+  })
+  const model = scriptedModel(steps)
+  const clerk = defineAgent({
+    name: 'clerk',
+    description: 'Pays.',
+    instructions: 'Pay.',
+    model,
+    tools: [pay],
+  })
+  const agent = defineAgent({
+    ...{ name: 'agent', instructions: 'Work.', model, tools: [pay, wait, agentTool(clerk)] },
+  })
+  const reported: unknown[] = []
+  const report = (error: unknown): void => void reported.push(error)
+  const open = (agents = [agent]) => createRuntime({ ledger, agents, host: { clock, report } })
+  const engine = () => pollingEngine({ ledger, clock, report })
+  const client = createClient({ runtime: open(), engine: engine() })
+  const rests: Rest[] = []
+  const workers: EngineWorker[] = []
+  const work = async (agents = [agent]): Promise<EngineWorker> => {
+    const worker = await startWorker({
+      ...{ runtime: open(agents), engine: engine() },
+      onRest: (rest) => void rests.push(rest),
+    })
+    workers.push(worker)
+    return worker
+  }
+  /** Lets time pass until that holds. */
+  const until = async (holds: () => boolean): Promise<void> => {
+    for (let round = 0; !holds(); round++) {
+      if (round === 1_000) throw new Error('Nothing has come of it.')
+      for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
+      clock.advance(250)
+    }
+  }
+  const stop = () => waitUntilSettled(clock, Promise.all(workers.map((worker) => worker.stop(1_000))))
+  return { agent, clock, ledger, pay, wait, open, client, rests, work, until, stop, reported }
+}
+
+describe('the polling engine', () => {
+  it('drives what another process has enqueued, and continues it after a command', async () => {
+    const set = office([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }])
+    await set.work()
+    const runId = await set.client.enqueue(set.agent, 'Pay.')
+    await set.until(() => set.rests.length === 1)
+    expect(set.rests).toMatchObject([{ runId, status: 'waiting', pending: false }])
+    const { pendingApprovals } = await set.open().resume(runId).result
+    const command = { type: 'approve', toolCallId: pendingApprovals[0]!.toolCallId, by: 'ada' } as const
+    expect(await set.client.post(runId, command, { key: 'a' })).toEqual({ accepted: true })
+    await set.until(() => set.rests.length === 2)
+    expect(set.rests[1]).toMatchObject({ runId, status: 'done' })
+    expect(set.pay.runs).toHaveLength(1)
+    await set.stop()
+    expect(set.reported).toEqual([])
+  })
+
+  it('continues a run whose time has come, and looks at none that waits for a person', async () => {
+    const set = office([{ toolCalls: [{ name: 'wait', input: {} }] }, { text: 'It was late.' }])
+    await set.work()
+    const runId = await set.client.enqueue(set.agent, 'Wait.')
+    await set.until(() => set.rests.length === 2)
+    expect(set.rests).toMatchObject([
+      { runId, status: 'waiting' },
+      { runId, status: 'done' },
+    ])
+    await set.stop()
+  })
+
+  it('continues a root run for a call of its child run', async () => {
+    const set = office([
+      { toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] },
+      { toolCalls: [{ name: 'pay', input: {} }] },
+      { text: 'Paid.' },
+      { text: 'All done.' },
+    ])
+    await set.work()
+    const runId = await set.client.enqueue(set.agent, 'Pay.')
+    await set.until(() => set.rests.length === 1)
+    const { pendingApprovals } = await set.open().resume(runId).result
+    const { toolCallId, runId: childId } = pendingApprovals[0]!
+    await set.client.post(childId, { type: 'approve', toolCallId, by: 'ada' }, { key: 'a' })
+    await set.until(() => set.rests.some(({ status }) => status === 'done'))
+    expect(await set.open().resume(runId).result).toMatchObject({ text: 'All done.' })
+    expect(set.pay.runs).toHaveLength(1)
+    await set.stop()
+  })
+
+  it('waits longer after each failure, and drives the run once a worker can', async () => {
+    const set = office([{ text: 'Hi.' }])
+    const other = defineAgent({ name: 'other', instructions: '-', model: scriptedModel([]) })
+    await set.work([other])
+    const runId = await set.client.enqueue(set.agent, 'Hello.')
+    await set.until(() => set.reported.length === 3)
+    expect(String(set.reported[0])).toMatch(/agent/)
+    const asked = set.clock.now()
+    await set.until(() => set.reported.length === 4)
+    expect(set.clock.now() - asked).toBeGreaterThan(10_000)
+    await set.work()
+    await set.until(() => set.rests.length === 1)
+    expect(set.rests).toMatchObject([{ runId, status: 'done' }])
+    await set.stop()
+  })
+
+  it('refuses a start that is not on record', async () => {
+    const set = office([])
+    await expect(set.client.enqueue(set.agent, 'Hello.', { sessionId: 'chat' })).rejects.toThrow(/enqueue/)
+  })
+})
