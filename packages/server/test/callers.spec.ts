@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { createServer } from '@tallystick/server'
+import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
+import { createServer, type Permission } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import {
@@ -11,6 +11,8 @@ import {
   type Office,
   type OfficeOptions,
 } from './kit/office.ts'
+import { permissions } from '../src/http/principal.ts'
+import { toApprovalId } from '../src/stream/run-moves.ts'
 
 const stream = { accept: 'text/event-stream' }
 
@@ -133,6 +135,97 @@ describe('what a caller does', () => {
         code: 'not_permitted',
       })
     }
+  })
+
+  it('is held to them in every protocol, by what its request does', async () => {
+    const allBut = (...names: readonly Permission[]): Permission[] =>
+      permissions.filter((each) => !names.includes(each))
+    let may: readonly Permission[] = permissions
+    const office = await openOffice({ authorize: () => ({ name: 'ada', sees: 'everything', may }) })
+    const chat = (body: object): [string, object] => ['/chat/office', { id: 'c1', ...body }]
+    const thread = (body: object): [string, object] => [
+      '/ag-ui/office',
+      { threadId: 'c1', runId: 'r1', messages: [], ...body },
+    ]
+    const rpc = (method: string, params: object): [string, object] => [
+      '/a2a/office',
+      { jsonrpc: '2.0', id: 1, method, params },
+    ]
+    const first = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Pay.' }] }
+    const next = { id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Now.' }] }
+    const begin = chat({ messages: [first] })
+    await (await office.send(begin[0], 'ada', begin[1])).text()
+    const [{ runId }] = (await answerOf(await office.send('/runs')))['runs'] as [{ runId: string }]
+    const { pendingApprovals } = await answerOf(await office.send(`/runs/${runId}/result`))
+    const [question] = pendingApprovals as [Parameters<typeof toApprovalId>[0]]
+    const approvalId = toApprovalId(question)
+    const deciding = (approved: boolean): object => ({
+      messages: [
+        {
+          id: runId,
+          role: 'assistant',
+          parts: [{ type: 'tool-pay', state: 'approval-responded', approval: { id: approvalId, approved } }],
+        },
+      ],
+    })
+    const resuming = (approved: boolean): object => ({
+      resume: [{ interruptId: approvalId, status: 'resolved', payload: { approved } }],
+    })
+    const a2aMessage = (...parts: readonly object[]): [string, object] =>
+      rpc('SendMessage', { message: { messageId: 'm3', role: 'ROLE_USER', taskId: runId, parts } })
+    const responding = (approve: boolean): [string, object] => [
+      '/v1/responses',
+      {
+        model: 'office',
+        input: [{ type: 'mcp_approval_response', approve, approval_request_id: approvalId }],
+      },
+    ]
+    const { seq } = (await office.ledger.head(runId as RunId))!
+    for (const [missing, [path, body]] of [
+      // A message takes `start`, whether it joins a run or cancels one.
+      ['start', chat({ messages: [next] })],
+      ['start', chat({ messages: [first], messageId: 'm1' })],
+      ['start', thread({ messages: [{ id: 'm2', role: 'user', content: 'Now.' }] })],
+      ['steer', chat({ messages: [next] })],
+      ['queue', chat({ messages: [next], whenBusy: 'queue' })],
+      ['cancel', chat({ messages: [first], messageId: 'm1' })],
+      ['cancel', ['/chat/office/c1/stop', {}]],
+      ['approve', chat(deciding(true))],
+      ['deny', chat(deciding(false))],
+      ['steer', thread({ messages: [{ id: 'm2', role: 'user', content: 'Now.' }] })],
+      ['cancel', thread({ messages: [{ id: 'm1', role: 'user', content: 'Pay.' }] })],
+      ['cancel', ['/ag-ui/office/c1/stop', {}]],
+      ['approve', thread(resuming(true))],
+      ['deny', thread(resuming(false))],
+      ['steer', a2aMessage({ text: 'Now.' })],
+      ['approve', a2aMessage({ data: { approvalId, approved: true } })],
+      ['deny', a2aMessage({ data: { approvalId, approved: false } })],
+      ['settle', a2aMessage({ data: { toolCallId: question.toolCallId, result: 'paid' } })],
+      ['cancel', rpc('CancelTask', { id: runId })],
+      ['approve', responding(true)],
+      ['deny', responding(false)],
+      [
+        'settle',
+        [
+          '/v1/responses',
+          {
+            model: 'office',
+            input: [{ type: 'function_call_output', call_id: question.toolCallId, output: 'paid' }],
+          },
+        ],
+      ],
+    ] as const satisfies readonly (readonly [Permission, readonly [string, object]])[]) {
+      may = allBut(missing)
+      const text = await (await office.send(path, 'ada', body)).text()
+      expect({ path, body, text }).toEqual({
+        path,
+        body,
+        text: expect.stringContaining(`but not ${missing} them`),
+      })
+    }
+    await office.runtime.idle()
+    expect((await office.ledger.head(runId as RunId))!.seq).toBe(seq)
+    expect(office.reported).toEqual([])
   })
 
   it('is counted by the hook for rates', async () => {

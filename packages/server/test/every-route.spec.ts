@@ -29,7 +29,7 @@ async function beginAs(
 describe('a route that begins a run', () => {
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 
-  it('is each of those of the protocols', () => {
+  it('is only these: a protocol whose requests start runs adds its own', () => {
     expect(reading('traceparent').map(([name]) => name)).toEqual([
       'post /runs',
       'post /chat/{agent}',
@@ -111,5 +111,34 @@ describe('what a caller does not see', () => {
       if (method === 'post') await office.send(path.replace('{run}', run), 'bob', exampleOf(operation))
     }
     expect((await answerOf(await office.send(`/runs/${run}`)))['seq']).toBe(before['seq'])
+  })
+})
+
+describe('what a caller that may only read sends', () => {
+  const sending = named.filter(([, { method }]) => method === 'post')
+
+  it.each(sending)('is refused, and changes nothing: %s', async (_, { path, operation }) => {
+    const office = await openOffice({ agents: [payingAgent('cashier')] })
+    const run = await office.start('boss', { sessionId: 'a-chat' })
+    await office.send(`/runs/${run}/result?waitMs=20000`)
+    const recorded = async (): Promise<unknown[]> => {
+      const heads: unknown[] = []
+      for await (const { runId } of office.ledger.runs()) {
+        heads.push([runId, await office.ledger.head(runId), await office.ledger.inbox(runId)])
+      }
+      return heads
+    }
+    const before = await recorded()
+    const place = path.replace('{run}', run).replace('{chat}', 'a-chat').replace('{agent}', 'cashier')
+    const response = await office.send(place, 'viewer', exampleOf(operation))
+    // JSON-RPC of A2A answers errors with status 200.
+    const status = path.startsWith('/a2a/') ? 200 : 403
+    expect({ status: response.status, text: await response.text() }).toEqual({
+      status,
+      text: expect.stringContaining('"not_permitted"'),
+    })
+    await office.runtime.idle()
+    expect(await recorded()).toEqual(before)
+    expect(office.reported).toEqual([])
   })
 })

@@ -1,13 +1,7 @@
 import { type Agent, type RunId, RunNotFoundError } from '@tallystick/core'
 import { omitUndefined, readStart } from '@tallystick/core/internal'
-import { computeDigest, type OutsideCommand, type UserPart } from '@tallystick/core/vocabulary'
-import {
-  toCallerKey,
-  type Permission,
-  type Principal,
-  requireVisible,
-  readStartHeaders,
-} from '../http/principal.ts'
+import { computeDigest, type UserPart } from '@tallystick/core/vocabulary'
+import { toCallerKey, type Principal, requireVisible, readStartHeaders } from '../http/principal.ts'
 import {
   isServerFault,
   createMalformedError,
@@ -16,7 +10,7 @@ import {
   createRunNotFoundError,
 } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
-import { respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
+import { respondJson, requireAgent, type Served } from '../http/served.ts'
 import { sendCommand, sendDecision } from '../runs/commands.ts'
 import { startRun } from '../runs/start.ts'
 import { readState } from '../runs/view.ts'
@@ -239,7 +233,7 @@ async function cancel(scope: A2aScope): Promise<Response> {
       `Task ${runId} has ended, so there is nothing to cancel. Get the task to see how it ended.`,
     )
   }
-  await sendPermitted(scope, 'cancel', runId, { type: 'cancel', by: principal.name })
+  await sendCommand(served, principal, runId, { type: 'cancel', by: principal.name })
   await waitUntilIdle(scope, { runId, after })
   return respond(scope, await readTask(scope, runId))
 }
@@ -250,7 +244,6 @@ async function deliverMessage(scope: A2aScope, { message }: SendParams): Promise
   const [parts, answers] = [readUserParts(message), readAnswers(message)]
   const idempotencyKey = toCallerKey(principal, `a2a:${message.messageId}`)
   if (!message.taskId) {
-    requirePermission(principal, 'start')
     if (parts.length === 0) throw createMalformedError('The message has neither a text nor a file.')
     // The same message begins the same conversation, however often it is sent.
     const sessionId = message.contextId ?? computeDigest(['context of message', idempotencyKey ?? null])
@@ -270,7 +263,7 @@ async function deliverMessage(scope: A2aScope, { message }: SendParams): Promise
       message: { role: 'user', parts },
       receipt: idempotencyKey ?? message.messageId,
     } as const
-    await sendPermitted(scope, 'steer', runId, steer)
+    await sendCommand(served, principal, runId, steer)
   }
   for (const answer of answers) await sendAnswer(scope, runId, answer)
   return { runId, after }
@@ -289,17 +282,8 @@ async function sendAnswer(scope: A2aScope, runId: RunId, answer: A2aAnswer): Pro
   }
   const { toolCallId, result: text } = answer
   const content = [{ type: 'text', text }] as const
-  await sendPermitted(scope, 'settle', runId, { type: 'settle', toolCallId, outcome: 'success', content })
-}
-
-async function sendPermitted(
-  { served, principal }: A2aScope,
-  permission: Permission,
-  runId: RunId,
-  sent: OutsideCommand,
-): Promise<void> {
-  requirePermission(principal, permission)
-  await sendCommand(served, runId, sent)
+  const settle = { type: 'settle', toolCallId, outcome: 'success', content } as const
+  await sendCommand(scope.served, scope.principal, runId, settle)
 }
 
 /** Finds the run of a task of this agent that the caller sees. */

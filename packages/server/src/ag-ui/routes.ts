@@ -6,7 +6,7 @@ import { say, busyDeliveries } from '../conversation/say.ts'
 import { createRunNotFoundError, createMalformedError } from '../http/problem.ts'
 import { type FollowedRun, streamRun, readWaits } from '../stream/protocol.ts'
 import { sendDecisions, type NamedDecision } from '../runs/commands.ts'
-import { requireAgent, requirePermission, type Served } from '../http/served.ts'
+import { requireAgent, type Served } from '../http/served.ts'
 import { AgUiMessages, toInterrupts, createAgUiTable, type AgUiEvent, type AgUiMessage } from './map.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
 import * as z from 'zod'
@@ -141,7 +141,6 @@ async function take(
   principal: Principal,
   { agent, input, ...headers }: StartHeaders & { readonly agent: string; readonly input: RunAgentInput },
 ): Promise<FollowedRun> {
-  requirePermission(principal, 'start')
   const { threadId: sessionId, messages, forwardedProps } = input
   const idempotencyKey = headers.idempotencyKey ?? toCallerKey(principal, toRunKey(input)) ?? ''
   const isRepeated = (await served.ledger.head(deriveRunId(idempotencyKey))) !== undefined

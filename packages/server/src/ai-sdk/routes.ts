@@ -14,7 +14,7 @@ import { createMalformedError } from '../http/problem.ts'
 import { toApprovalId, RunMoves, parseAnswerId } from '../stream/run-moves.ts'
 import { streamRun, type FollowedRun, type RunProtocol } from '../stream/protocol.ts'
 import { type NamedDecision, sendDecision, sendDecisions } from '../runs/commands.ts'
-import { requireAgent, requirePermission, type Served } from '../http/served.ts'
+import { requireAgent, type Served } from '../http/served.ts'
 import { readState, readStatus } from '../runs/view.ts'
 import { UiMessages, uiMessageTable, type UiMessageChunk } from './map.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
@@ -180,7 +180,6 @@ async function take(
   principal: Principal,
   { agent, body, ...headers }: StartHeaders & { readonly agent: string; readonly body: ChatBody },
 ): Promise<FollowedRun> {
-  requirePermission(principal, 'start')
   const { id: sessionId, messages, messageId, trigger, whenBusy } = body
   const last = messages.at(-1)
   if (last?.role !== 'user') throw createMalformedError('The last message has to be one of the user.')

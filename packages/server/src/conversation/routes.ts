@@ -2,7 +2,8 @@ import type { RunState } from '@tallystick/core'
 import * as z from 'zod'
 import { requireVisible } from '../http/principal.ts'
 import type { Operation, Routes } from '../http/routes.ts'
-import { respondJson, parsePageSize, requireAgent, requirePermission, type Served } from '../http/served.ts'
+import { respondJson, parsePageSize, requireAgent, type Served } from '../http/served.ts'
+import { deliverCommand } from '../runs/commands.ts'
 import { readConversationPage, hasMore, findLastVisibleRun, type MessageWriter } from './history.ts'
 
 /** The run whose answer the page shows. Default: the last one. */
@@ -30,7 +31,7 @@ export function addConversation<Message extends { readonly id: string }>(
   { root, read, stop, newWriter, besides }: ShownConversation<Message>,
 ): void {
   const { served } = routes
-  const { ledger, runtime, context } = served
+  const { ledger } = served
   routes.get(
     `${root}/:agent/:chat`,
     {
@@ -63,7 +64,6 @@ export function addConversation<Message extends { readonly id: string }>(
     },
     async ({ principal, req, readBody }) => {
       requireAgent(served, principal, req.param('agent'))
-      requirePermission(principal, 'cancel')
       const { runId: named } = await readBody()
       const runId =
         named === undefined
@@ -72,7 +72,7 @@ export function addConversation<Message extends { readonly id: string }>(
       if (runId === undefined) return respondJson({ accepted: false })
       const command = { type: 'cancel', by: principal.name, reason: 'Stopped in the chat' } as const
       // Refused if the run has ended, or is being cancelled already.
-      const { accepted } = await runtime.send(runId, command, { context })
+      const { accepted } = await deliverCommand(served, principal, runId, command)
       return respondJson({ accepted })
     },
   )

@@ -7,6 +7,7 @@ import { RefusedRequestError } from '../http/problem.ts'
 import { follow, idle } from '../stream/follow.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
 import { RunMoves } from '../stream/run-moves.ts'
+import { deliverCommand } from '../runs/commands.ts'
 import { startRun, type RunOrder } from '../runs/start.ts'
 import { requirePermission, type Served } from '../http/served.ts'
 import { readState } from '../runs/view.ts'
@@ -38,6 +39,7 @@ export async function say(
   said: Said,
   headers: StartHeaders,
 ): Promise<FollowedRun> {
+  // Also for a message that joins a run, and before a run is cancelled for one that is rewritten.
   requirePermission(principal, 'start')
   const { agent, sessionId, messageId, parts: input } = said
   const order: MessageOrder = { agent, sessionId, messageId, input }
@@ -135,7 +137,7 @@ async function isBeingCancelled(ledger: Ledger, sessionId: string): Promise<bool
 
 /** Gives the message to the last run if that has not ended. Also returns the run if it already has the message. */
 async function join(served: Served, principal: Principal, said: Said): Promise<FollowedRun | undefined> {
-  const { ledger, runtime, context } = served
+  const { ledger } = served
   const { sessionId, messageId, parts, whenBusy = 'steer' } = said
   const runId = await findLastRun(ledger, sessionId)
   // `startRun` refuses a session of another caller.
@@ -155,10 +157,9 @@ async function join(served: Served, principal: Principal, said: Said): Promise<F
     return { runId, message: messageId, next: startNextRun(served, principal, said, runId) }
   }
   if (state.phase === 'done' || state.cancel !== undefined) return undefined
-  requirePermission(principal, whenBusy)
   const message: UserMessage = { role: 'user', parts }
   const command = { type: whenBusy, message, receipt: messageId } as const
-  const answer = await runtime.send(runId, command, { context })
+  const answer = await deliverCommand(served, principal, runId, command)
   if (!answer.accepted) return undefined
   return { runId, message: messageId, next: startNextRun(served, principal, said, runId) }
 }
@@ -222,15 +223,14 @@ async function branch(
   headers: StartHeaders,
 ): Promise<FollowedRun | undefined> {
   const { sessionId, messageId } = order
-  const { ledger, runtime, context } = served
+  const { ledger } = served
   const place = await findMessage(ledger, principal, sessionId, messageId)
   if (place === undefined) return undefined
   const runId = await findLastRun(ledger, sessionId)
   const state = runId && (await readState(ledger, runId))
   if (state && state.phase !== 'done' && state.cancel === undefined) {
-    requirePermission(principal, 'cancel')
     const reason = 'An earlier message was written anew'
-    await runtime.send(state.runId, { type: 'cancel', by: principal.name, reason }, { context })
+    await deliverCommand(served, principal, state.runId, { type: 'cancel', by: principal.name, reason })
   }
   const from = { runId: place.runId, ...(place.seq !== undefined && { atSeq: place.seq - 1 }) }
   return await start(served, principal, { ...order, from, whenBusy: 'wait' }, headers)

@@ -11,11 +11,11 @@ import {
 } from '../http/principal.ts'
 import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
-import { listAgents, respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
+import { listAgents, respondJson, requireAgent, type Served } from '../http/served.ts'
 import { sendCommand, sendDecision } from '../runs/commands.ts'
 import { startRun } from '../runs/start.ts'
 import { readState } from '../runs/view.ts'
-import { type FollowedRun, awaitAnswer, streamRun } from '../stream/protocol.ts'
+import { type FollowedRun, awaitAnswer, streamRun, throwStopping } from '../stream/protocol.ts'
 import { parseApprovalId } from '../stream/run-moves.ts'
 import { createAnswerTable, createChunkTable } from './chat.ts'
 import {
@@ -315,7 +315,6 @@ async function startOrder(
   given: GivenFields,
   { items, previous, sessionId, settings, ...headers }: OpenAiOrder,
 ): Promise<FollowedRun> {
-  requirePermission(principal, 'start')
   if (previous !== undefined) await requireEnded(served, principal, previous)
   const modelSettings: ModelSettings = Object.fromEntries(
     Object.entries(settings).filter(([, value]) => value != null),
@@ -447,9 +446,8 @@ async function settle(
   runId: RunId,
   { toolCallId, content, key }: Extract<Answer, { kind: 'result' }> & { readonly key?: string },
 ): Promise<void> {
-  requirePermission(principal, 'settle')
   const command = { type: 'settle', toolCallId, outcome: 'success', content } as const
-  await sendCommand(served, runId, command, key && `${key}:${toolCallId}`)
+  await sendCommand(served, principal, runId, command, key && `${key}:${toolCallId}`)
 }
 
 /** Adds the routes for clients of OpenAI: a model is an agent, and each request starts a run or continues one. */
@@ -581,13 +579,4 @@ function requireResponse(id: string): NonNullable<ReturnType<typeof parseRespons
   const runId = parseResponseId(id)
   if (runId !== undefined) return runId
   throw createMalformedError('previous_response_id is not the id of a response of this server.')
-}
-
-/** The server stops while a client waits. The run is on record and continues elsewhere. */
-function throwStopping({ runId }: FollowedRun): never {
-  throw new RefusedRequestError(
-    503,
-    'run_continues',
-    `This process stops, and run ${runId} continues in another one. GET /runs/${runId}/result there gives its answer.`,
-  )
 }

@@ -1,4 +1,4 @@
-import type { Ledger, RunId } from '@tallystick/core'
+import type { CommandAcknowledgement, Ledger, RunId } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
@@ -12,16 +12,21 @@ import { id, input, result } from './schema.ts'
 import { awaitFirstEvent } from './start.ts'
 import { readState, readStatus } from './view.ts'
 
-/** A command of a caller. No body says who decides: `by` is the principal. */
+/** A command that a caller may send. */
 interface CommandRoute<Body> {
+  /** Also the last part of the path. */
+  readonly permission: Permission
   readonly summary: string
   readonly example: JsonObject
+  /** No body says who decides: `by` is the principal. */
   readonly body: z.ZodType<Body>
   /** `receipt` is the id of the input that the command carries. */
-  readonly toCommand: (
-    body: Body,
-    sender: { readonly by: string; readonly receipt: string },
-  ) => OutsideCommand
+  toCommand(body: Body, sender: { readonly by: string; readonly receipt: string }): OutsideCommand
+}
+
+/** Keeps the type of the body between its schema and `toCommand`. */
+function commandRoute<Body>(route: CommandRoute<Body>): CommandRoute<unknown> {
+  return route
 }
 
 /** The question that a decision answers. */
@@ -33,55 +38,32 @@ const question = {
 
 const call = { toolCallId: 'call_0190a0d204d472fd99e77861fc19641d_1_1_0' }
 
-/**
- * Adds the routes of commands. A command goes to the process that drives the run; if there is none, this process takes the
- * run over.
- */
-export function addCommands(routes: Routes): void {
-  const { served } = routes
-  const { ledger, runtime } = served
-  /** Adds a command under the last part of its path, which is also the permission that it takes. */
-  const add = <Body>(name: Permission, { summary, example, body, toCommand }: CommandRoute<Body>): void =>
-    routes.post(
-      `/runs/:run/${name}`,
-      {
-        operationId: `${name}Run`,
-        summary,
-        parameters: ['Idempotency-Key'],
-        body: { name: `${name[0]?.toUpperCase()}${name.slice(1)}`, schema: body, example },
-        answers: { 200: 'The run has taken the command.' },
-        fields: ['accepted'],
-      },
-      async ({ principal, req, readBody }) => {
-        requirePermission(principal, name)
-        const runId = await requireVisible(ledger, principal, req.param('run'))
-        const given = await readBody()
-        const key = toCallerKey(principal, req.header('idempotency-key'))
-        const command = toCommand(given, { by: principal.name, receipt: key ?? crypto.randomUUID() })
-        await sendCommand(served, runId, command, key)
-        return respondJson({ accepted: true })
-      },
-    )
-  add('approve', {
+/** The route of each command, and the permission that it takes, whichever route sends it. */
+const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unknown> } = {
+  approve: commandRoute({
+    permission: 'approve',
     summary: 'Approves a call that waits for a person.',
     example: call,
     // `input` replaces the input of the call.
     body: z.strictObject({ ...question, input: z.exactOptional(z.record(z.string(), z.json())) }),
     toCommand: (body, { by }) => ({ type: 'approve', ...body, by, via: 'http' }),
-  })
-  add('deny', {
+  }),
+  deny: commandRoute({
+    permission: 'deny',
     summary: 'Denies a call that waits for a person; the model reads why.',
     example: { ...call, reason: 'Too dear.' },
     body: z.strictObject({ ...question, reason: z.string() }),
     toCommand: (body, { by }) => ({ type: 'deny', ...body, by, via: 'http' }),
-  })
-  add('cancel', {
+  }),
+  cancel: commandRoute({
+    permission: 'cancel',
     summary: 'Stops a run.',
     example: { reason: 'Not needed any more.' },
     body: z.strictObject({ reason: z.exactOptional(z.string()) }),
     toCommand: (body, { by }) => ({ type: 'cancel', ...body, by }),
-  })
-  add('steer', {
+  }),
+  steer: commandRoute({
+    permission: 'steer',
     summary: 'Adds a message at the next turn.',
     example: { input: 'Pay in euros.' },
     body: z.strictObject({ input }),
@@ -90,8 +72,9 @@ export function addCommands(routes: Routes): void {
       message: { role: 'user', parts: toParts(body.input) },
       receipt,
     }),
-  })
-  add('queue', {
+  }),
+  queue: commandRoute({
+    permission: 'queue',
     summary: 'Adds a message after the answer.',
     example: { input: 'Then write a receipt.' },
     body: z.strictObject({ input }),
@@ -100,14 +83,16 @@ export function addCommands(routes: Routes): void {
       message: { role: 'user', parts: toParts(body.input) },
       receipt,
     }),
-  })
-  add('raise', {
+  }),
+  raise_limit: commandRoute({
+    permission: 'raise',
     summary: 'Raises a limit of a run.',
     example: { limit: 'maxTurns', max: 100 },
     body: z.strictObject({ limit: z.enum(limitNames), max: z.number().nonnegative() }),
     toCommand: (body, { by }) => ({ type: 'raise_limit', ...body, by }),
-  })
-  add('settle', {
+  }),
+  settle: commandRoute({
+    permission: 'settle',
     summary: 'Settles a deferred call.',
     example: { ...call, result: '5 USD paid' },
     body: z.union([
@@ -118,7 +103,38 @@ export function addCommands(routes: Routes): void {
       'failed' in end
         ? { type: 'settle', toolCallId, outcome: 'failed', content: toParts(end.failed) }
         : { type: 'settle', toolCallId, outcome: 'success', content: toParts(end.result) },
-  })
+  }),
+}
+
+/**
+ * Adds the routes of commands, and `resume`. A command goes to the process that drives the run; if there is none, this
+ * process takes the run over.
+ */
+export function addCommands(routes: Routes): void {
+  const { served } = routes
+  const { ledger, runtime } = served
+  for (const route of Object.values(commandRoutes)) {
+    const { permission, summary, example, body } = route
+    routes.post(
+      `/runs/:run/${permission}`,
+      {
+        operationId: `${permission}Run`,
+        summary,
+        parameters: ['Idempotency-Key'],
+        body: { name: `${permission[0]?.toUpperCase()}${permission.slice(1)}`, schema: body, example },
+        answers: { 200: 'The run has taken the command.' },
+        fields: ['accepted'],
+      },
+      async ({ principal, req, readBody }) => {
+        const runId = await requireVisible(ledger, principal, req.param('run'))
+        const given = await readBody()
+        const key = toCallerKey(principal, req.header('idempotency-key'))
+        const command = route.toCommand(given, { by: principal.name, receipt: key ?? crypto.randomUUID() })
+        await sendCommand(served, principal, runId, command, key)
+        return respondJson({ accepted: true })
+      },
+    )
+  }
   routes.post(
     '/runs/:run/resume',
     {
@@ -153,17 +169,33 @@ function toParts<Part>(
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-/** Sends a command to a run. Throws a problem if the run refuses it. */
+/** Sends a command to a run. Throws a problem if the principal may not send it, or the run refuses it. */
 export async function sendCommand(
-  { runtime, context }: Served,
+  served: Served,
+  principal: Principal,
   runId: RunId,
   command: OutsideCommand,
   key?: string,
 ): Promise<void> {
-  const acknowledgement = await runtime.send(runId, command, { key, context })
+  const acknowledgement = await deliverCommand(served, principal, runId, command, key)
   if (acknowledgement.accepted) return
   const { code, message } = acknowledgement
   throw new RefusedRequestError(code === 'malformed' ? 400 : 409, code, message)
+}
+
+/**
+ * Sends a command to a run, and returns what the run answers. Every route sends by this function, which throws a problem if the
+ * principal may not send the command.
+ */
+export async function deliverCommand(
+  { runtime, context }: Served,
+  principal: Principal,
+  runId: RunId,
+  command: OutsideCommand,
+  key?: string,
+): Promise<CommandAcknowledgement> {
+  requirePermission(principal, commandRoutes[command.type].permission)
+  return await runtime.send(runId, command, { key, context })
 }
 
 async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<void> {
@@ -210,7 +242,6 @@ export async function sendDecision(
   runId: RunId,
   { approvalId, approved, reason, input }: NamedDecision,
 ): Promise<void> {
-  requirePermission(principal, approved ? 'approve' : 'deny')
   const question = parseApprovalId(approvalId)
   if (question === undefined) {
     throw createMalformedError(
@@ -220,6 +251,7 @@ export async function sendDecision(
   const named = { ...question, by: principal.name, via: 'chat' } as const
   await sendCommand(
     served,
+    principal,
     runId,
     approved
       ? { type: 'approve', ...named, ...omitUndefined({ input }) }

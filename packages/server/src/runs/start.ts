@@ -66,7 +66,6 @@ export function addStarts(routes: Routes): void {
       fields: ['runId'],
     },
     async ({ principal, req, readBody }) => {
-      requirePermission(principal, 'start')
       const headers = readStartHeaders(req.raw, principal)
       return respondStarted(await startRun(served, principal, await readBody(), headers))
     },
@@ -109,7 +108,10 @@ export interface RunOrder
   readonly messageId?: string
 }
 
-/** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
+/**
+ * Starts a run for a principal, and resolves when it is on record. Throws if the principal may not start runs, or could not
+ * see this one.
+ */
 export async function startRun(
   served: Served,
   principal: Principal,
@@ -117,6 +119,7 @@ export async function startRun(
   { idempotencyKey, traceId }: StartHeaders,
 ): Promise<Run> {
   const { runtime, ledger } = served
+  requirePermission(principal, 'start')
   const { agent: name, input, sessionId, from, messageId: inputId, ...options } = body
   const agent = requireAgent(served, principal, name)
   const subjects = principal.sees === 'everything' ? undefined : principal.sees.subjects

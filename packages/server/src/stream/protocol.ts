@@ -6,6 +6,7 @@ import {
   omitUndefined,
   readResultWithChildren,
 } from '@tallystick/core/internal'
+import { RefusedRequestError } from '../http/problem.ts'
 import { follow, idle, readChunks, streamChunks, streamHeaders } from './follow.ts'
 import { type MoveTable, mapMove, type RunMove, RunMoves, type RunWaits } from './run-moves.ts'
 import type { FollowedLedger } from './shared-reads.ts'
@@ -156,7 +157,7 @@ async function* readProtocol<Out>(
 
 /**
  * Resolves with the last output of a protocol for a run, when the run ends or waits for a command; `undefined` if the
- * server stops or the client leaves before that.
+ * server stops or the client leaves before that: then `throwStopping` answers.
  */
 export async function awaitAnswer<Out>(
   { ledger, reads, stream }: FollowedLedger,
@@ -172,4 +173,13 @@ export async function awaitAnswer<Out>(
     if (isPause ? outs !== undefined : event.type === 'run_finished') return outs?.at(-1)
   }
   return undefined
+}
+
+/** The server stops while a client waits. The run is on record and continues elsewhere. */
+export function throwStopping({ runId }: FollowedRun): never {
+  throw new RefusedRequestError(
+    503,
+    'run_continues',
+    `This process stops, and run ${runId} continues in another one. GET /runs/${runId}/result there gives its answer.`,
+  )
 }
