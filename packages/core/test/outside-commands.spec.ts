@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { computeDigest, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
+import type { OutsideCommandOf } from '../src/events/commands.ts'
 import { getCommandRules } from '../src/machine/decide.ts'
 import { describeChangedInput } from '../src/machine/request.ts'
 import type { RunState } from '../src/machine/state.ts'
@@ -21,79 +22,101 @@ const content = [{ type: 'text', text: 'blue' }] as const
 const child = { runId: sampleRunId(7), turns: 1, toolCalls: 0, usage: {} }
 
 type Page = readonly Fact[]
-const accepted: readonly (readonly [string, Page, OutsideCommand, object])[] = [
-  [
-    'steering input',
-    streaming,
-    { type: 'steer', message, receipt: 'r1' },
-    { type: 'input_received', message, delivery: 'steer', receipt: 'r1' },
+/** A name, what was recorded before, a command, and the fact that it leads to. */
+type Accepted<C = OutsideCommand> = readonly [string, Page, C, object]
+
+const accepted: {
+  readonly [T in OutsideCommand['type']]: readonly Accepted<OutsideCommandOf<T>>[]
+} = {
+  steer: [
+    [
+      'steering input',
+      streaming,
+      { type: 'steer', message, receipt: 'r1' },
+      { type: 'input_received', message, delivery: 'steer', receipt: 'r1' },
+    ],
   ],
-  [
-    'queued input',
-    streaming,
-    { type: 'queue', message, receipt: 'r1' },
-    { type: 'input_received', message, delivery: 'queue', receipt: 'r1' },
+  queue: [
+    [
+      'queued input',
+      streaming,
+      { type: 'queue', message, receipt: 'r1' },
+      { type: 'input_received', message, delivery: 'queue', receipt: 'r1' },
+    ],
   ],
-  [
-    'an approval',
-    waiting,
-    { type: 'approve', ...decision },
-    { type: 'approval_decided', approved: true, ...decision },
+  approve: [
+    [
+      'an approval',
+      waiting,
+      { type: 'approve', ...decision },
+      { type: 'approval_decided', approved: true, ...decision },
+    ],
+    [
+      'an approval of another input',
+      waiting,
+      { type: 'approve', ...decision, via: 'prompt', input: { call: 2 } },
+      {
+        approved: true,
+        via: 'prompt',
+        input: { call: 2 },
+        note: describeChangedInput('ada', { call: 1 }, { call: 2 }),
+      },
+    ],
   ],
-  [
-    'an approval of another input',
-    waiting,
-    { type: 'approve', ...decision, via: 'prompt', input: { call: 2 } },
-    {
-      approved: true,
-      via: 'prompt',
-      input: { call: 2 },
-      note: describeChangedInput('ada', { call: 1 }, { call: 2 }),
-    },
+  deny: [
+    [
+      'a denial',
+      waiting,
+      { type: 'deny', ...decision, reason: 'No.' },
+      { type: 'approval_decided', approved: false, reason: 'No.' },
+    ],
   ],
-  [
-    'a denial',
-    waiting,
-    { type: 'deny', ...decision, reason: 'No.' },
-    { type: 'approval_decided', approved: false, reason: 'No.' },
+  settle: [
+    [
+      'a result of a call outside',
+      outside,
+      { type: 'settle', toolCallId: callId(1), outcome: 'failed', content },
+      { type: 'tool_result', name: 'look', outcome: 'failed', content },
+    ],
   ],
-  [
-    'a result of a call outside',
-    outside,
-    { type: 'settle', toolCallId: callId(1), outcome: 'failed', content },
-    { type: 'tool_result', name: 'look', outcome: 'failed', content },
+  cancel: [
+    ['a cancel', streaming, { type: 'cancel' }, { type: 'cancel_requested' }],
+    [
+      'a cancel with who and why',
+      streaming,
+      { type: 'cancel', by: 'ada', reason: 'Enough.' },
+      { by: 'ada', reason: 'Enough.' },
+    ],
   ],
-  ['a cancel', streaming, { type: 'cancel' }, { type: 'cancel_requested' }],
-  [
-    'a cancel with who and why',
-    streaming,
-    { type: 'cancel', by: 'ada', reason: 'Enough.' },
-    { by: 'ada', reason: 'Enough.' },
+  raise_limit: [
+    [
+      'a raised limit',
+      streaming,
+      { type: 'raise_limit', limit: 'maxTurns', max: 4, by: 'ada' },
+      { type: 'limit_raised', limit: 'maxTurns', max: 4, by: 'ada' },
+    ],
   ],
-  [
-    'a raised limit',
-    streaming,
-    { type: 'raise_limit', limit: 'maxTurns', max: 4, by: 'ada' },
-    { type: 'limit_raised', limit: 'maxTurns', max: 4, by: 'ada' },
-  ],
-]
+}
 
 describe('a command from outside', () => {
-  it.each(accepted)('is on record, and comes back from there: %s', (_name, page, command, recorded) => {
-    const { decision: decided } = given(page).when(command)
-    expect(decided).toMatchObject({ facts: [{ turn: 1, ...recorded }] })
-    const { state } = given(page)
-    const [fact] = 'facts' in decided ? decided.facts : []
-    const [plain] = stampFacts(runId, [fact!], { afterSeq: state!.seq })
-    const event = { ...plain!, cause: command.type }
-    expect(evolve(state, event).seq).toBe(event.seq)
-    expect(recoverMessage(state, { recorded: [event], index: 0 })).toEqual(command)
-    const rules = getCommandRules(command.type)
-    expect(rules.isRecordedBy(event, command as never)).toBe(true)
-    const [other] = stampFacts(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }])
-    expect(rules.isRecordedBy(other!, command as never)).toBe(false)
-    expect(rules.recover(other!)).toBeUndefined()
-  })
+  it.each<Accepted>(Object.values(accepted).flat())(
+    'is on record, and comes back from there: %s',
+    (_name, page, command, recorded) => {
+      const { decision: decided } = given(page).when(command)
+      expect(decided).toMatchObject({ facts: [{ turn: 1, ...recorded }] })
+      const { state } = given(page)
+      const [fact] = 'facts' in decided ? decided.facts : []
+      const [plain] = stampFacts(runId, [fact!], { afterSeq: state!.seq })
+      const event = { ...plain!, cause: command.type }
+      expect(evolve(state, event).seq).toBe(event.seq)
+      expect(recoverMessage(state, { recorded: [event], index: 0 })).toEqual(command)
+      const rules = getCommandRules(command.type)
+      expect(rules.isRecordedBy(event, command as never)).toBe(true)
+      const [other] = stampFacts(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }])
+      expect(rules.isRecordedBy(other!, command as never)).toBe(false)
+      expect(rules.recover(other!)).toBeUndefined()
+    },
+  )
 
   it.each<readonly [OutsideCommand, Fact, boolean]>([
     [
@@ -247,11 +270,18 @@ describe('a command that is refused', () => {
   })
 
   it('is refused again for the same reason, where only the record tells', () => {
-    const types = ['approve', 'deny', 'settle', 'steer', 'queue', 'cancel', 'raise_limit'] as const
-    expect(types.map((type) => getCommandRules(type).usualRefusal)).toEqual([
-      ...['not_awaiting_approval', 'not_awaiting_approval', 'not_deferred'],
-      ...['cancelled', 'cancelled', 'already_cancelled', 'not_raised'],
-    ])
+    const refusals: { readonly [T in OutsideCommand['type']]: string } = {
+      approve: 'not_awaiting_approval',
+      deny: 'not_awaiting_approval',
+      settle: 'not_deferred',
+      steer: 'cancelled',
+      queue: 'cancelled',
+      cancel: 'already_cancelled',
+      raise_limit: 'not_raised',
+    }
+    for (const [type, refusal] of Object.entries(refusals)) {
+      expect([type, getCommandRules(type as OutsideCommand['type']).usualRefusal]).toEqual([type, refusal])
+    }
   })
 
   it('is not there twice: the same input once more changes nothing, nor does the same input of an approval', () => {

@@ -19,16 +19,26 @@ import {
   steering,
 } from './scenario.ts'
 
-const commands: readonly OutsideCommand[] = [
-  { type: 'steer', message: sampleMessage('Odd: \0 \ud800 "x"'), receipt: 'r1' },
-  { type: 'queue', message: sampleMessage(''), receipt: 'r2' },
-  { type: 'approve', toolCallId: sampleCallId(run), by: 'ada', input: { city: 'Busan' } },
-  { type: 'approve', toolCallId: sampleCallId(run, 2), by: 'ada' },
-  { type: 'deny', toolCallId: sampleCallId(run), by: 'bob', reason: 'No.' },
-  { type: 'cancel', by: 'ada', reason: 'Enough.' },
-  { type: 'cancel' },
-  { type: 'raise_limit', limit: 'maxTurns', max: 12, by: 'ada' },
-]
+/** Commands of every kind. */
+const commands: {
+  readonly [T in OutsideCommand['type']]: readonly Extract<OutsideCommand, { readonly type: T }>[]
+} = {
+  steer: [{ type: 'steer', message: sampleMessage('Odd: \0 \ud800 "x"'), receipt: 'r1' }],
+  queue: [{ type: 'queue', message: sampleMessage(''), receipt: 'r2' }],
+  approve: [
+    { type: 'approve', toolCallId: sampleCallId(run), by: 'ada', input: { city: 'Busan' } },
+    { type: 'approve', toolCallId: sampleCallId(run, 2), by: 'ada' },
+  ],
+  deny: [{ type: 'deny', toolCallId: sampleCallId(run), by: 'bob', reason: 'No.' }],
+  settle: [
+    {
+      ...{ type: 'settle', toolCallId: sampleCallId(run), outcome: 'success' },
+      content: [{ type: 'text', text: 'blue' }],
+    },
+  ],
+  cancel: [{ type: 'cancel', by: 'ada', reason: 'Enough.' }, { type: 'cancel' }],
+  raise_limit: [{ type: 'raise_limit', limit: 'maxTurns', max: 12, by: 'ada' }],
+}
 
 const finish = sampleFacts(run).run_finished
 
@@ -38,11 +48,13 @@ export const inboxCases: readonly LedgerContractCase[] = [
     requireEqual(await ledger.inbox(run), [], 'the inbox')
   }),
   checkRun('a command of every kind comes back from the inbox as it was put', async (ledger) => {
-    const entries = commands.map((command, index) => ({
-      key: `key ${index}`,
-      command,
-      at: 1_760_000_000_000 + index,
-    }))
+    const entries = Object.values(commands)
+      .flat()
+      .map((command, index) => ({
+        key: `key ${index}`,
+        command,
+        at: 1_760_000_000_000 + index,
+      }))
     for (const entry of entries)
       requireEqual(await ledger.put(run, entry), true, `whether ${entry.key} is new`)
     requireEqual(await ledger.inbox(run), entries, 'the inbox')
