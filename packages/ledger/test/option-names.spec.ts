@@ -21,7 +21,7 @@ const places: readonly (readonly [
   ],
   [
     'a ledger on Postgres',
-    (name) => postgresLedger({ [name]: 1 } as never),
+    (name) => postgresLedger({ [name]: 1 }),
     {
       connectionString: ['url', 'connection', 'host'],
       maxConnections: ['max', 'poolSize'],

@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { freshSchema, hasPostgres, openLedger, withClient } from './support/postgres-database.ts'
 import { statementsOf } from './support/postgres-statements.ts'
@@ -8,7 +8,7 @@ it.skipIf(!hasPostgres)('a look at what is due goes by its index, however many r
   const schema = freshSchema()
   const ledger = openLedger(schema)
   const run = sampleRunId(1)
-  const started = stamped(run, [everyFact(run).run_started])
+  const started = stampFacts(run, [sampleFacts(run).run_started])
   await ledger.append(run, { expectedSeq: 0, epoch: 1 }, started, { durability: 'barrier' })
   await withClient(async (client) => {
     await client.query(`insert into ${schema}.run (pos, run_id, head_seq, head_hash, epoch, seal, due_at)

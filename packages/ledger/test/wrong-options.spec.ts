@@ -28,6 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const sqlite = (options: unknown) => () => sqliteLedger(join(folder, 'runs.db'), options as never)
 const postgres = (options: unknown) => () => postgresLedger(options as never)
 const keyOf = () => Promise.reject(new Error('not asked'))
+const pool = { connect: () => {}, options: {} }
 const connectionString = 'postgres://me@localhost/runs'
 
 it.each<readonly [string, () => unknown, string]>([
@@ -50,6 +51,10 @@ it.each<readonly [string, () => unknown, string]>([
   ['half a byte', sqlite({ maxWalBytes: 0.5 }), 'maxWalBytes is 0.5; expected a whole number'],
   ['yes for true', sqlite({ readOnly: 'yes' }), "readOnly is a text, 'yes'; expected true or false"],
   ['a connection by another name', postgres({ url: connectionString }), 'Did you mean connectionString?'],
+  ['neither a string nor a pool', postgres({}), 'needs a connectionString'],
+  ['a pool that is none', postgres({ pool: {} }), 'a pool of pg'],
+  ['a pool and a string', postgres({ pool, connectionString }), 'a pool and connectionString'],
+  ['a size of a pool that is there', postgres({ pool, maxConnections: 5 }), 'a pool and maxConnections'],
   ['a string for options', postgres(connectionString), 'what it was given is a text; expected an object'],
   ['a size by another name', postgres({ connectionString, max: 5 }), 'Did you mean maxConnections?'],
   ['too many connections', postgres({ connectionString, maxConnections: 1e6 }), 'from 1 to 10000'],

@@ -3,7 +3,7 @@ import type { RunId } from '@tallystick/core'
 import { ChangeHints, isStorableName } from '@tallystick/core/store-kit'
 import type { Client } from 'pg'
 import { finalize, Observable } from 'rxjs'
-import { toConnectionConfig, loadPg } from './connections.ts'
+import { createClient, loadPg } from './connections.ts'
 import type { PostgresLedgerOptions } from './options.ts'
 import type { TailMark } from './tail.ts'
 
@@ -223,7 +223,7 @@ class ChangeListener {
     const pg = await loadPg().catch(() => undefined)
     // It was left while the driver was loaded, or asked to listen once more.
     if (this.#client !== opening) return
-    const client = pg && new pg.Client(toConnectionConfig(this.#options, pg))
+    const client = pg && createClient(this.#options, pg)
     this.#client = client
     if (client === undefined) return
     const drop = (): void => {

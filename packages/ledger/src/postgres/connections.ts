@@ -4,7 +4,8 @@ import {
   LedgerUnavailableError,
   TallystickError,
 } from '@tallystick/core'
-import type { ClientBase, ClientConfig, Pool, PoolClient } from 'pg'
+import type { Client, ClientBase, ClientConfig, Pool } from 'pg'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { driver } from './driver-types.ts'
 import { type PostgresLedgerOptions, createConnectionStringError } from './options.ts'
 
@@ -35,6 +36,16 @@ export const droppedCode = 'TL004'
 
 export function isDropped(error: unknown): boolean {
   return findCode(error) === droppedCode
+}
+
+/** A savepoint was asked for where no transaction is open. */
+export function isOutsideTransaction(error: unknown): boolean {
+  return findCode(error) === '25P01'
+}
+
+/** A schema or a table is not there. */
+export function isMissingTable(error: unknown): boolean {
+  return /^(3F000|42P01)$/.test(findCode(error) ?? '')
 }
 
 export function isUnread(error: unknown): boolean {
@@ -196,15 +207,27 @@ function isMissing(error: unknown): boolean {
   return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
 }
 
-/** Options of every connection of a ledger. Times and places are whole numbers far below 2^53. */
-export function toConnectionConfig(options: PostgresLedgerOptions, { types }: Pg): ClientConfig {
+/** Reads times and places as numbers: they are whole, and far below 2^53. All other types are read as pg reads them. */
+function chooseTypes({ types }: Pg): Pick<Pg['types'], 'getTypeParser'> {
+  return { getTypeParser: (type) => (type === types.builtins.INT8 ? Number : types.getTypeParser(type)) }
+}
+
+/** A connection of a ledger's own, which is not made yet. The options of a pool are passed on as they are: some are hidden. */
+export function createClient(options: PostgresLedgerOptions, pg: Pg): Client {
+  const client = new pg.Client(options.pool?.options ?? toConnectionConfig(options))
+  client.on('error', ignore)
+  return client
+}
+
+function ignore(): void {}
+
+/** Options of every connection that a ledger makes by a connection string. */
+function toConnectionConfig(options: PostgresLedgerOptions): ClientConfig {
   return {
-    connectionString: options.connectionString,
+    ...omitUndefined({ connectionString: options.connectionString }),
     fallback_application_name: 'tallystick',
     keepAlive: true,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
-    // All other types are read as pg reads them.
-    types: { getTypeParser: (type) => (type === types.builtins.INT8 ? Number : types.getTypeParser(type)) },
   }
 }
 
@@ -252,17 +275,26 @@ export class Connections {
   readonly #options: PostgresLedgerOptions
   readonly #pool: Pool
   readonly #keepsStatements: boolean
+  readonly #isOwn: boolean
+  readonly #types: ReturnType<typeof chooseTypes>
   #ended: Promise<void> | undefined
 
   /** Throws a `ConfigurationError` if the driver cannot read the connection string. */
   constructor(options: PostgresLedgerOptions, pg: Pg) {
     const { statementTimeoutMs = 30_000, maxConnections = 10, pooled = false } = options
-    requireReadable(options, pg)
     this.pg = pg
+    this.#types = chooseTypes(pg)
     this.#options = options
-    this.#keepsStatements = !pooled
+    this.#isOwn = options.pool === undefined
+    // Plans that stay on connections of others would be made without our settings.
+    this.#keepsStatements = this.#isOwn && !pooled
+    if (options.pool) {
+      this.#pool = options.pool as Pool
+      return
+    }
+    requireReadable(options, pg)
     this.#pool = new pg.Pool({
-      ...toConnectionConfig(options, pg),
+      ...toConnectionConfig(options),
       max: maxConnections,
       // With a pooler it would be the connection of other clients.
       ...(!pooled && { onConnect: settle(formatSettings(statementTimeoutMs)) }),
@@ -270,8 +302,8 @@ export class Connections {
       allowExitOnIdle: true,
     })
     // The next use of a lost connection rejects; without listeners the process would end.
-    this.#pool.on('error', () => undefined)
-    this.#pool.on('connect', (client) => void client.on('error', () => undefined))
+    this.#pool.on('error', ignore)
+    this.#pool.on('connect', (client) => void client.on('error', ignore))
   }
 
   /**
@@ -311,9 +343,7 @@ export class Connections {
       let isSpent = true
       try {
         await client.query('begin')
-        const result = await work(
-          async ({ text, values }) => (await client.query(text, [...values])).rows as readonly unknown[],
-        )
+        const result = await work(({ text, values }) => this.#ask(client, { text, values }))
         await client.query('commit')
         isSpent = false
         return result
@@ -335,7 +365,7 @@ export class Connections {
   async patiently<Row>({ text, values }: Statement): Promise<readonly Row[]> {
     const { client, release } = await this.#connectAlone()
     try {
-      return (await client.query(text, [...values])).rows as readonly Row[]
+      return await this.#ask<Row>(client, { text, values })
     } finally {
       await release()
     }
@@ -343,12 +373,17 @@ export class Connections {
 
   async #borrow(): Promise<Lent> {
     const client = await this.#pool.connect()
-    return { client, release: async (isSpent) => client.release(isSpent) }
+    // The next use of a lost connection rejects; without a listener the process would end.
+    client.on('error', ignore)
+    const release = async (isSpent?: boolean): Promise<void> => {
+      client.off('error', ignore)
+      client.release(isSpent)
+    }
+    return { client, release }
   }
 
   async #connectAlone(): Promise<Lent> {
-    const client = new this.pg.Client(toConnectionConfig(this.#options, this.pg))
-    client.on('error', () => undefined)
+    const client = createClient(this.#options, this.pg)
     const release = (): Promise<void> => client.end().catch(() => undefined)
     try {
       await client.connect()
@@ -359,29 +394,33 @@ export class Connections {
     return { client, release }
   }
 
-  /** Ends every connection, once those in use are free. */
+  /** Ends every connection that it made, once those in use are free. */
   end(): Promise<void> {
-    this.#ended ??= this.#pool.end()
+    this.#ended ??= this.#isOwn ? this.#pool.end() : Promise.resolve()
     return this.#ended
   }
 
-  async #sendOnce<Row>({ name, text, values }: Statement): Promise<readonly Row[]> {
-    const client: PoolClient = await this.#pool.connect()
+  async #ask<Row>(client: ClientBase, { name, text, values }: Statement): Promise<readonly Row[]> {
+    const { rows } = await client.query({
+      ...{ text, values: [...values], types: this.#types },
+      ...(name !== undefined && this.#keepsStatements && { name }),
+    })
+    return rows as readonly Row[]
+  }
+
+  async #sendOnce<Row>(statement: Statement): Promise<readonly Row[]> {
+    const { client, release } = await this.#borrow()
     let isSpent = true
     try {
-      const { rows } = await client.query({
-        text,
-        values: [...values],
-        ...(name !== undefined && this.#keepsStatements && { name }),
-      })
+      const rows = await this.#ask<Row>(client, statement)
       isSpent = false
-      return rows as readonly Row[]
+      return rows
     } catch (error) {
       // Where Postgres itself refused, the connection is as good as before.
       isSpent = isConnectionLost(error) || isUnanswered(error)
       throw error
     } finally {
-      client.release(isSpent)
+      await release(isSpent)
     }
   }
 }

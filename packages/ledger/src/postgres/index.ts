@@ -1,2 +1,8 @@
 export { postgresLedger, type PostgresLedger } from './postgres-ledger.ts'
-export type { OpenTransaction, PostgresLedgerOptions, TailHorizon } from './options.ts'
+export type {
+  OpenTransaction,
+  PostgresClient,
+  PostgresLedgerOptions,
+  PostgresPool,
+  TailHorizon,
+} from './options.ts'

@@ -4,10 +4,28 @@ import { option, type OptionCheck } from '@tallystick/core/internal'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
 
+/** A connection of `pg`, as far as a ledger uses one that is not its own. */
+export interface PostgresClient {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
+}
+
+/** A pool of `pg`, as far as a ledger uses it. */
+export interface PostgresPool {
+  readonly options: object
+  connect(): Promise<PostgresClient>
+}
+
 /** How to reach the database of a ledger, and how to use it. */
 export interface PostgresLedgerOptions {
   /** As `pg` takes it: `postgres://user:password@host:port/database`, with `sslmode` and the like as parameters. */
-  readonly connectionString: string
+  readonly connectionString?: string | undefined
+  /**
+   * A pool of `pg` that the application has, instead of a connection string. `close` leaves it open. Statements borrow a
+   * connection of it for one transaction, keep nothing on it, and have its time limits. One connection of the ledger's own,
+   * made with the options of the pool, listens for changes, unless `pooled` says that they name a pooler; so do work that may take
+   * long, such as `verify`, and making the schema.
+   */
+  readonly pool?: PostgresPool | undefined
   /** Schema of the ledger's tables; created if missing. `tallystick` if not given. */
   readonly schema?: string | undefined
   /**
@@ -49,9 +67,24 @@ function wholeTo(max: number): OptionCheck {
   )
 }
 
+const pool = valueThat('a pool of pg, such as new Pool() makes', (value) => {
+  const { connect, options } = Object(value) as Partial<PostgresPool>
+  return typeof connect === 'function' && typeof options === 'object'
+})
+
+const client = valueThat('a client of pg, such as pool.connect() returns', (value) => {
+  return typeof (Object(value) as Partial<PostgresClient>).query === 'function'
+})
+
+/** Checks the options of a put. */
+export const putOptions: OptionCheck = fields<{ readonly within?: PostgresClient | undefined }>({
+  within: maybe(client),
+})
+
 export const postgresLedgerOptions: OptionCheck = fields<PostgresLedgerOptions>(
   {
-    connectionString: anyText,
+    connectionString: maybe(anyText),
+    pool: maybe(pool),
     schema: maybe(anyText),
     keys: maybe(keyring),
     readOnly: maybe(trueOrFalse),
@@ -86,19 +119,20 @@ export interface DatabasePlace {
 const maxIdentifierBytes = 63
 
 /** Reads the options that say where a ledger is. Throws a `ConfigurationError`, which repeats no secret. */
-export function parseDatabasePlace({
-  connectionString,
-  schema = 'tallystick',
-}: PostgresLedgerOptions): DatabasePlace {
+export function parseDatabasePlace(options: PostgresLedgerOptions): DatabasePlace {
+  const { pool, schema = 'tallystick' } = options
   requireSchemaName(schema)
-  if (typeof connectionString !== 'string' || connectionString.trim() === '') {
+  if (pool) requirePoolAlone(options)
+  const { connectionString } = pool ? (pool.options as PoolPlace) : options
+  if (!pool && (typeof connectionString !== 'string' || connectionString.trim() === '')) {
     throw new ConfigurationError(
       'postgresLedger needs a connectionString, and without one it would have to guess the database. ' +
         'Give one such as postgres://user@host:5432/database.',
     )
   }
   try {
-    const { host, port, database } = parseEndpoint(connectionString)
+    const { host, port, database } =
+      connectionString === undefined ? fillEndpoint(pool?.options ?? {}) : parseEndpoint(connectionString)
     const description = `${host}:${port}/${database ?? ''}, schema ${schema}`
     return { schema, quotedSchema: `"${schema.replaceAll('"', '""')}"`, description }
   } catch {
@@ -111,6 +145,25 @@ export function createConnectionStringError(): ConfigurationError {
   return new ConfigurationError(
     'postgresLedger got a connectionString that cannot be read, so no database is named. ' +
       'Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',
+  )
+}
+
+/** What the options of a pool say of its place. */
+interface PoolPlace {
+  readonly connectionString?: string
+  readonly host?: string | null | undefined
+  readonly port?: string | number | null | undefined
+  readonly database?: string | null | undefined
+  readonly user?: string | undefined
+}
+
+function requirePoolAlone(options: PostgresLedgerOptions): void {
+  const ofPool = ['connectionString', 'maxConnections', 'connectTimeoutMs', 'statementTimeoutMs'] as const
+  const given = ofPool.find((name) => options[name] !== undefined)
+  if (given === undefined) return
+  throw new ConfigurationError(
+    `postgresLedger got a pool and ${given}, and only one of them can hold: a pool has its own connections and time limits. ` +
+      'Leave out one of the two.',
   )
 }
 
@@ -140,12 +193,17 @@ export interface Endpoint {
  * leaves out; so it is known before pg is loaded. Throws if the string cannot be read; the error may repeat it.
  */
 export function parseEndpoint(connectionString: string): Endpoint {
-  const named = parse(connectionString)
+  const { host, port, database, user } = parse(connectionString)
+  return fillEndpoint({ host, port, database, user })
+}
+
+/** Fills in what a place leaves out. */
+function fillEndpoint(named: PoolPlace): Endpoint {
   const { PGHOST, PGPORT, PGDATABASE, PGUSER, USER, USERNAME } = process.env
   const user = named.user || PGUSER || (process.platform === 'win32' ? USERNAME : USER)
   return {
     host: named.host || PGHOST || 'localhost',
-    port: Number.parseInt(named.port || PGPORT || '5432', 10),
+    port: Number.parseInt(String(named.port || PGPORT || '5432'), 10),
     database: named.database || PGDATABASE || user,
   }
 }

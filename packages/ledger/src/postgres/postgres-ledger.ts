@@ -1,7 +1,9 @@
 import type { OpenLedger } from '@tallystick/core/store-kit'
 import { digestNatively } from '../format/chain.ts'
 import { openLedger } from '../store/open-ledger.ts'
-import type { PostgresLedgerOptions, TailHorizon } from './options.ts'
+import type { RunId } from '@tallystick/core'
+import type { InboxEntry } from '@tallystick/core/vocabulary'
+import type { PostgresClient, PostgresLedgerOptions, TailHorizon } from './options.ts'
 import { PostgresStore } from './postgres-store.ts'
 
 /** A ledger in Postgres, with its own questions beyond the port. */
@@ -11,6 +13,16 @@ export interface PostgresLedger extends OpenLedger {
    * back as long as it is open. Nothing else waits for it.
    */
   horizon(): Promise<TailHorizon>
+  /**
+   * Puts a command into the inbox of a run; with `within`, in the transaction that is open on that client of the same database, so
+   * that a command and a job of the application are one commit. The run learns of it at the commit. Keep such a
+   * transaction short: the run cannot be written as long as it is open. A put that is refused leaves the transaction usable.
+   */
+  put(
+    runId: RunId,
+    entry: InboxEntry,
+    options?: { readonly within?: PostgresClient | undefined },
+  ): Promise<boolean>
 }
 
 /** How long deltas of a reply wait for more unless the ledger is given another time, in milliseconds. */

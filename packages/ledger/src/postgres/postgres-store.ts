@@ -1,4 +1,4 @@
-import { LedgerUnavailableError, RunNotFoundError, type RunId } from '@tallystick/core'
+import { ConfigurationError, LedgerUnavailableError, RunNotFoundError, type RunId } from '@tallystick/core'
 import { requireOptions } from '@tallystick/core/internal'
 import { createEndedError } from '@tallystick/core/store-kit'
 import type { Head, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
@@ -6,19 +6,31 @@ import type { Observable } from 'rxjs'
 import type { RemovalRequest } from '../format/chain.ts'
 import { isRunId, type Fault } from '../format/event-row.ts'
 import { type InboxRow, loadQueries, type Queries, type StoreDatabase } from '../store/database.ts'
+import { readRun } from '../store/records.ts'
 import { removeContent } from '../store/removals.ts'
 import type { AppendRequest, Store, StoredWait } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { Appender } from './append.ts'
 import { findDatabaseFault } from './audit.ts'
-import { ChangeFeed } from './changes.ts'
-import { Connections, isAfterEnd, toLedgerError, loadPg, requirePg } from './connections.ts'
+import { ChangeFeed, encodeWord, nameChannel } from './changes.ts'
+import {
+  type Answer,
+  Connections,
+  isAfterEnd,
+  isMissingTable,
+  isOutsideTransaction,
+  loadPg,
+  requirePg,
+  toLedgerError,
+} from './connections.ts'
 import { carryOut, openSchema, type OpenSchema } from './database.ts'
 import {
   parseDatabasePlace,
   postgresLedgerOptions,
   type DatabasePlace,
+  type PostgresClient,
   type PostgresLedgerOptions,
+  putOptions,
   type TailHorizon,
 } from './options.ts'
 import { durabilityText, placeInSchema, inspectSchema, makeSchema, nowText } from './schema.ts'
@@ -30,6 +42,40 @@ interface Opened {
   readonly database: OpenSchema
   readonly queries: Queries
   readonly appender: Appender
+}
+
+interface PutRow {
+  readonly runs: number
+  readonly entries: number
+}
+
+/** First the run becomes due: of two puts one waits there for the other. */
+const putText = `with known as (select run_id from @.run where run_id = $1),
+    woken as (
+      update @.run set due_at = case when ended_at is null then 0 end
+      where run_id = $1 and not exists (select from @.inbox where run_id = $1 and key = $2::text) returning run_id
+    ),
+    put as (
+      insert into @.inbox (run_id, key, at, command) select run_id, $2::text, $3::int8, $4::text from woken
+      on conflict (run_id, key) do nothing returning pos
+    )
+  select (select count(*)::int4 from known) as runs, (select count(*)::int4 from put) as entries, ${durabilityText.barrier}`
+
+/** The same, told to every ledger at the commit. */
+const toldPutText = `${putText}, case when exists (select from put) then pg_notify($5::text, $6::text)::text end`
+
+function createNoTransactionError(): ConfigurationError {
+  return new ConfigurationError(
+    'ledger.put was given a client on which no transaction is open, so the command and what belongs to it would not be one ' +
+      "commit. Nothing was written. Begin one first: await client.query('begin').",
+  )
+}
+
+function createOtherDatabaseError(): ConfigurationError {
+  return new ConfigurationError(
+    'ledger.put was given a client that does not see the run, though the ledger has it: it is connected to another database, or its ' +
+      'transaction began before the run. Nothing was written. Use a client of the database of the ledger.',
+  )
 }
 
 const releaseText = `update @.run set lease_holder = null, lease_until = null
@@ -126,30 +172,30 @@ export class PostgresStore implements Store {
     })
   }
 
-  put(runId: RunId, { key, command, at }: InboxRow): Promise<boolean> {
+  put(runId: RunId, { key, command, at }: InboxRow, within?: unknown): Promise<boolean> {
+    requireOptions('ledger.put', putOptions, { within })
     return this.#write(async ({ connections, database }) => {
       if (!isRunId(runId)) throw new RunNotFoundError(runId)
-      // First the run becomes due: of two puts one waits there for the other.
-      const text = `with known as (select run_id from @.run where run_id = $1),
-        woken as (
-          update @.run set due_at = case when ended_at is null then 0 end
-          where run_id = $1 and not exists (select from @.inbox where run_id = $1 and key = $2::text) returning run_id
-        ),
-        put as (
-          insert into @.inbox (run_id, key, at, command) select run_id, $2::text, $3::int8, $4::text from woken
-          on conflict (run_id, key) do nothing returning pos
-        )
-        select (select count(*) from known) as runs, (select count(*) from put) as entries, ${durabilityText.barrier}`
-      const { rows, wasResent } = await connections
-        .send<{ runs: number; entries: number }>({
-          name: 'tallystick put',
-          text: placeInSchema(text, this.#place.quotedSchema),
-          values: [runId, key, at, command],
-        })
-        .catch((error: unknown) => {
-          throw isAfterEnd(error) ? createEndedError(runId) : error
-        })
-      if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
+      const { quotedSchema, schema } = this.#place
+      const values = [runId, key, at, command]
+      const isWithin = within !== undefined
+      const word = encodeWord({ from: '', runIds: [runId] })
+      const put = isWithin
+        ? this.#putWithin(within as PostgresClient, placeInSchema(toldPutText, quotedSchema), [
+            ...[...values, nameChannel(schema), word],
+          ])
+        : connections.send<PutRow>({
+            name: 'tallystick put',
+            text: placeInSchema(putText, quotedSchema),
+            values,
+          })
+      const { rows, wasResent } = await put.catch((error: unknown) => {
+        throw isAfterEnd(error) ? createEndedError(runId) : error
+      })
+      if (rows[0]?.runs !== 1) {
+        if (isWithin && (await readRun(database, runId))) throw createOtherDatabaseError()
+        throw new RunNotFoundError(runId)
+      }
       if (rows[0].entries === 1 || !wasResent) return rows[0].entries === 1
       // If the answer to the first try was lost, its own entry may refuse the second.
       const [row] = await database.ask<InboxRow>(
@@ -158,6 +204,23 @@ export class PostgresStore implements Store {
       )
       return row?.at === at && row.command === command
     })
+  }
+
+  /** Within a savepoint: what is refused is undone alone. */
+  async #putWithin(client: PostgresClient, text: string, values: unknown[]): Promise<Answer<PutRow>> {
+    try {
+      await client.query('savepoint tallystick')
+    } catch (error) {
+      throw isOutsideTransaction(error) ? createNoTransactionError() : error
+    }
+    try {
+      const { rows } = await client.query(text, values)
+      await client.query('release savepoint tallystick')
+      return { rows: rows as readonly PutRow[], wasResent: false }
+    } catch (error) {
+      await client.query('rollback to savepoint tallystick').catch(() => undefined)
+      throw isMissingTable(error) ? createOtherDatabaseError() : error
+    }
   }
 
   changes(runId?: RunId, part?: 'inbox'): Observable<void> {

@@ -1,7 +1,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
 import {
-  toConnectionConfig,
+  createClient,
   droppedCode,
   endedCode,
   isContention,
@@ -271,8 +271,7 @@ export async function makeSchema(
   place: DatabasePlace,
   pg: Pg,
 ): Promise<void> {
-  const client = new pg.Client(toConnectionConfig(options, pg))
-  client.on('error', () => undefined)
+  const client = createClient(options, pg)
   try {
     await client.connect()
     for (let tries = 1; ; tries++) {

@@ -83,13 +83,14 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     find: (query) => findEvents(database, rows, query),
     runs: (filter) => listRuns(database, filter),
     due: (filter) => listDue(database, filter),
-    async put(runId, entry) {
+    async put(runId: RunId, entry: InboxEntry, { within }: { readonly within?: unknown } = {}) {
       requirePut(runId, entry)
       requireInboxKey(entry.key)
       const { key, at, command } = entry
       const text = toStorableText(command, `The command under ${key} for run ${runId}`)
-      const isNew = await store.put(runId, { key, at, command: text })
-      if (isNew) store.changed(runId, true)
+      const isNew = await store.put(runId, { key, at, command: text }, within)
+      // In a transaction that may yet be undone, nothing has changed.
+      if (isNew && within === undefined) store.changed(runId, true)
       return isNew
     },
     async inbox(runId) {

@@ -50,8 +50,8 @@ export interface Store extends Pick<RunLeases, 'renew'> {
   acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head>
   /** Ends the lease of a run if that holder has it. With `wait` the run is due then, or at once for what came in meanwhile. */
   release(runId: RunId, holder: string, wait?: StoredWait): Promise<void>
-  /** Returns whether the key is new. */
-  put(runId: RunId, entry: InboxRow): Promise<boolean>
+  /** Returns whether the key is new. Postgres puts it within a transaction of the caller's, if one is given. */
+  put(runId: RunId, entry: InboxRow, within?: unknown): Promise<boolean>
   /**
    * Removes what is asked for, all of it or nothing, durably, and the projections, snapshots and taken commands of the runs.
    * Skips content that is removed already. Returns how many events lost their content.
