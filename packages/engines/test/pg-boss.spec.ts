@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 import { type Db, PgBoss, TestClock } from 'pg-boss'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { contractOf, type EngineHarness } from '@tallystick/engines/contract'
 import type { EngineWorker, Wake } from '../src/engine.ts'
 import { pgBossEngine, type PgBossEngineOptions } from '../src/pg-boss.ts'
 import { runId, watchDrives } from './support/watched-drive.ts'
@@ -55,74 +56,49 @@ async function openClient(): Promise<Client> {
   return client
 }
 
+/** The time of the machine, as the contract needs it. */
+const harness: EngineHarness = {
+  timerMs: 1_000,
+  capabilities: new Set(['exclusivePerKey', 'transactional', 'priorities', 'fairness']),
+  async open() {
+    const schema = `pgboss_${process.pid}_${++schemas}`
+    const started: PgBoss[] = []
+    const another = async () => {
+      const boss = new PgBoss({ connectionString, schema, max: 4, schedule: false, useListenNotify: true })
+      started.push(await boss.start())
+      const polling = { pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 }
+      return pgBossEngine({ boss, workOptions: { ...polling, groupConcurrency: 3 } })
+    }
+    return {
+      engine: await another(),
+      another,
+      async begin() {
+        const client = await openClient()
+        await client.query('BEGIN')
+        const end = async (how: string): Promise<void> => void (await client.query(how))
+        return { within: client, commit: () => end('COMMIT'), rollback: () => end('ROLLBACK') }
+      },
+      async close() {
+        for (const boss of started) await boss.stop({ graceful: false })
+      },
+    }
+  },
+}
+
+describe.skipIf(connectionString === '')('an engine on pg-boss keeps', () => {
+  test.for(contractOf.engine(harness))('$promise', async ({ lacks, run }, { skip }) => {
+    if (lacks !== undefined) skip(`it is not capable of ${lacks}`)
+    await expect(run()).resolves.toBeUndefined()
+  })
+})
+
 describe.skipIf(connectionString === '')('the engine on pg-boss', () => {
-  test('drives a run that was woken, and carries how it begins', async () => {
-    const { wake, work } = await openBed()
-    const start = { agent: 'clerk', input: 'Hello' }
-    await wake('a', { start })
-    const worker = await work(1)
-    const { wake: driven, end } = await worker.next()
-    expect(driven).toEqual({ runId: 'a', start })
-    end()
-    await worker.stop(0)
-  })
-
-  test('merges wakes of one moment, and drives the run once', async () => {
-    const { wake, work, waiting, clock } = await openBed()
-    await Promise.all(Array.from({ length: 20 }, () => wake('a')))
-    expect(await waiting()).toHaveLength(1)
-    const worker = await work(2)
-    const call = await worker.next()
-    call.end()
-    await clock.tick(10 * second)
-    expect(worker.begun).toEqual(['a'])
-  })
-
   test('keeps how a run begins, and the highest priority, when wakes merge', async () => {
     const { wake, waiting } = await openBed()
     const start = { agent: 'clerk', input: 'Hello' }
     await wake('a', { priority: 5, start })
     await wake('a', { priority: 1 })
     expect(await waiting()).toMatchObject([{ priority: 5, data: { runId: 'a', start } }])
-  })
-
-  test('waits for the earliest time that it was given', async () => {
-    const { wake, work, clock } = await openBed()
-    const at = clock.now() + 60 * second
-    await wake('a', { at })
-    await wake('a', { at: at + 60 * second })
-    const worker = await work(1)
-    await clock.tick(50 * second)
-    expect(worker.begun).toEqual([])
-    await clock.tick(15 * second)
-    expect(worker.begun).toEqual(['a'])
-  })
-
-  test('a wake of now does not wait for a timer, and no timer delays it', async () => {
-    const { wake, work, clock } = await openBed()
-    await wake('a', { at: clock.now() + 3_600 * second })
-    await wake('a')
-    await wake('b')
-    await wake('b', { at: clock.now() + 3_600 * second })
-    const worker = await work(2)
-    await clock.tick(5 * second)
-    expect(worker.begun.toSorted()).toEqual(['a', 'b'])
-  })
-
-  test('drives a run once more that was woken while it was driven, and not before that drive has ended', async () => {
-    const { wake, work, clock } = await openBed()
-    await wake('a')
-    const worker = await work(3)
-    const first = await worker.next()
-    await wake('a')
-    await wake('a')
-    await clock.tick(10 * second)
-    expect(worker.begun).toEqual(['a'])
-    first.end()
-    const again = await worker.next()
-    again.end()
-    await clock.tick(10 * second)
-    expect(worker.begun).toEqual(['a', 'a'])
   })
 
   test('delivers a wake again whose drive was rejected, later each time', async () => {
@@ -172,51 +148,6 @@ describe.skipIf(connectionString === '')('the engine on pg-boss', () => {
     next.end()
     await worker.next()
     expect(worker.begun.toSorted()).toEqual(['a', 'b', 'c', 'other'])
-  })
-
-  test('drives runs with a higher priority first', async () => {
-    const { wake, work } = await openBed()
-    await wake('low')
-    await wake('high', { priority: 10 })
-    await wake('middle', { priority: 5 })
-    const worker = await work(1)
-    for (const id of ['high', 'middle', 'low']) {
-      const call = await worker.next()
-      expect(call.wake.runId).toBe(id)
-      call.end()
-    }
-  })
-
-  test('a tenant with many runs does not keep others waiting', async () => {
-    const { wake, work, clock } = await openBed({ workOptions: { groupConcurrency: 2 } })
-    for (let run = 0; run < 9; run++) await wake(`loud${run}`, { tenant: 'loud' })
-    await wake('quiet', { tenant: 'quiet' })
-    const worker = await work(3)
-    await clock.tick(10 * second)
-    expect(worker.begun).toHaveLength(3)
-    // Three workers that look at the same moment may all find the same tenant.
-    if (!worker.begun.includes('quiet')) (await worker.next()).end()
-    await clock.tick(10 * second)
-    expect(worker.begun).toContain('quiet')
-    expect(worker.begun.length).toBeLessThanOrEqual(4)
-  })
-
-  test('a wake within a transaction is there when that commits, and never was when it does not', async () => {
-    const { wake, work, clock, waiting } = await openBed()
-    const worker = await work(1)
-    const client = await openClient()
-    await client.query('BEGIN')
-    await wake('a', {}, client)
-    await client.query('ROLLBACK')
-    expect(await waiting()).toEqual([])
-    await client.query('BEGIN')
-    await wake('a', {}, client)
-    await clock.tick(10 * second)
-    expect(worker.begun).toEqual([])
-    await client.query('COMMIT')
-    // The session of the client has the time of the machine.
-    await clock.tick(600 * second)
-    expect(worker.begun).toEqual(['a'])
   })
 
   test('a wake waits for one of another transaction, and merges with it', async () => {

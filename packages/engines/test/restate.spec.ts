@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { endpoint, type RestateEndpoint } from '@restatedev/restate-sdk'
 import { connect } from '@restatedev/restate-sdk-clients'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { contractOf, type EngineHarness } from '@tallystick/engines/contract'
 import type { EngineWorker, Wake } from '../src/engine.ts'
 import { restateEngine, restateServices } from '../src/restate.ts'
 import { findRestate, type RestateProcess, startRestate } from './support/restate-process.ts'
@@ -83,24 +84,34 @@ async function freePort(): Promise<number> {
   return port
 }
 
+/** Its workers share an address. */
+const harness: EngineHarness = {
+  timerMs: 500,
+  capabilities: new Set(['exclusivePerKey']),
+  async open() {
+    const name = `Test${++names}`
+    const listen = { port: await freePort(), reusePort: true }
+    const open = () =>
+      restateEngine({
+        ingress: connect({ url: server.ingress }),
+        listen,
+        register: { admin: server.admin },
+        endpoint: silent,
+        services: { name },
+      })
+    // Restate takes wakes once it knows the services.
+    const worker = await open().work(watchDrives().drive, { concurrency: 1 })
+    await worker.stop(0)
+    return { engine: open(), another: () => Promise.resolve(open()), close: () => Promise.resolve() }
+  },
+}
+
 describe.skipIf(program === undefined)('the engine on Restate', () => {
   beforeAll(async () => {
     server = await startRestate(program!)
   })
   afterAll(async () => {
     await server.end()
-  })
-
-  test('drives a run that was woken, and carries how it begins', async () => {
-    const { wake, work, settled } = openBed()
-    const worker = await work(1)
-    const start = { agent: 'clerk', input: 'Hello' }
-    await wake('a', { start })
-    const call = await worker.next()
-    expect(call.wake).toEqual({ runId: 'a', start })
-    call.end()
-    await settled()
-    expect(worker.begun).toEqual(['a'])
   })
 
   test('drives a run once more for all wakes that came while it was driven', async () => {
@@ -172,20 +183,6 @@ describe.skipIf(program === undefined)('the engine on Restate', () => {
     expect(again.wake).toEqual({ runId: 'a', key: 'session' })
     again.end()
     await settled()
-  })
-
-  test('drives no more runs at a time than it was told', async () => {
-    const { wake, work, settled } = openBed()
-    const worker = await work(2)
-    for (const id of ['a', 'b', 'c']) await wake(id)
-    const calls = [await worker.next(), await worker.next()]
-    await settled('a', 'b', 'c')
-    expect(worker.begun).toHaveLength(2)
-    calls[0]!.end()
-    const third = await worker.next()
-    for (const call of [calls[1]!, third]) call.end()
-    await settled()
-    expect(worker.begun.toSorted()).toEqual(['a', 'b', 'c'])
   })
 
   test('a worker that stops gives back what has not ended, and what waits for a place', async () => {
@@ -266,5 +263,10 @@ describe.skipIf(program === undefined)('the engine on Restate', () => {
     await expect(engine.work(watchDrives().drive, { concurrency: 1 })).rejects.toThrow(
       `Restate does not take the worker at ${url}`,
     )
+  })
+
+  test.for(contractOf.engine(harness))('keeps: $promise', async ({ lacks, run }, { skip }) => {
+    if (lacks !== undefined) skip(`it is not capable of ${lacks}`)
+    await expect(run()).resolves.toBeUndefined()
   })
 })
