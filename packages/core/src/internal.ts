@@ -3,8 +3,8 @@
 export * as option from './values/option.ts'
 export {
   type Fault,
-  type OptionalCheck,
-  type OptionCheck,
+  type OptionalSchema,
+  type Schema,
   type OptionChecks,
   requireOptions,
 } from './values/option.ts'

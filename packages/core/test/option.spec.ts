@@ -9,20 +9,20 @@ import {
   placeFault,
   longTime,
   milliseconds,
-  type OptionCheck,
+  type Schema,
   requireNoPromise,
   requireOptions,
 } from '../src/values/option.ts'
 
-const takes = (check: OptionCheck, value: unknown): boolean => check(value) === undefined
-const says = (check: OptionCheck, value: unknown): string => {
+const takes = (check: Schema, value: unknown): boolean => check(value) === undefined
+const says = (check: Schema, value: unknown): string => {
   const { path = '', what = 'taken' } = placeFault('x', check(value)) ?? {}
   return `${path} ${what}`.trim()
 }
 
 describe('the least and the most that a number may be', () => {
   const hundredYears = 100 * 365 * 24 * 3_600_000
-  it.each<readonly [string, OptionCheck, readonly unknown[], readonly unknown[]]>([
+  it.each<readonly [string, Schema, readonly unknown[], readonly unknown[]]>([
     [
       'of at least 1',
       option.numberFrom(1),
@@ -88,7 +88,7 @@ describe('the least and the most that a number may be', () => {
 })
 
 describe('a value that is not an option', () => {
-  it.each<readonly [OptionCheck, unknown, string]>([
+  it.each<readonly [Schema, unknown, string]>([
     [option.anyText, undefined, 'x is missing: give a text'],
     [option.anyText, null, 'x is null; expected a text'],
     [option.anyText, 3, 'x is 3; expected a text'],
@@ -231,7 +231,7 @@ describe('a model and a tool', () => {
   const model = scriptedModel([])
   const tool = testTool({ name: 'look' })
 
-  it.each<readonly [OptionCheck, unknown, string]>([
+  it.each<readonly [Schema, unknown, string]>([
     [calledModel, model, 'taken'],
     [calledModel, { ...model, stream: model.stream.bind(model), maxWebSearches: 0 }, 'taken'],
     [calledModel, { ...model, stream: model.stream.bind(model), maxWebSearches: 'unbounded' }, 'taken'],

@@ -1,5 +1,5 @@
 import type { Usage } from '@tallystick/core'
-import { omitUndefined, option, type OptionCheck } from '@tallystick/core/internal'
+import { omitUndefined, option, type Schema } from '@tallystick/core/internal'
 import { computeDigest, type EventOf } from '@tallystick/core/vocabulary'
 import { genAi, own } from './conventions.ts'
 
@@ -57,7 +57,7 @@ export type SpanMove =
   | { readonly type: 'ended'; readonly span: Span }
 
 /** A span that has ended. */
-export const anySpan: OptionCheck = option.valueThat('an ended span, such as readSpans yields', (value) => {
+export const anySpan: Schema = option.valueThat('an ended span, such as readSpans yields', (value) => {
   const { attributes, startedAt, endedAt, events, links } = Object(value) as Partial<Span>
   return (
     typeof attributes === 'object' &&

@@ -18,7 +18,7 @@ import {
   toEvent,
   omitUndefined,
   option,
-  type OptionalCheck,
+  type OptionalSchema,
   requireLedger,
   requireOptions,
   type Stamp,
@@ -122,7 +122,7 @@ const noTimer: Clock = { now: () => 0, schedule: () => () => {} }
 const { anyFunction, fields, maybe, oneOf, valueThat } = option
 
 /** By which definitions a run is driven again. */
-export const replayDefinitions: OptionalCheck = maybe(oneOf(['today', 'recorded']))
+export const replayDefinitions: OptionalSchema = maybe(oneOf(['today', 'recorded']))
 const replayOptions = fields<ReplayOptions>({
   definitions: replayDefinitions,
   context: maybe(valueThat('anything', () => true)),

@@ -1,5 +1,5 @@
 import { isRegExp } from 'node:util/types'
-import { findKeys, option, type OptionalCheck, type TextSpan } from '@tallystick/core/internal'
+import { findKeys, option, type OptionalSchema, type TextSpan } from '@tallystick/core/internal'
 import { type Json, parseToolCallId } from '@tallystick/core/vocabulary'
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
 
@@ -294,7 +294,7 @@ function scanSecrets(text: string): readonly TextSpan[] {
 }
 
 /** Patterns of a caller, which may be left out. */
-export const ownSecretPatterns: OptionalCheck = option.maybe(
+export const ownSecretPatterns: OptionalSchema = option.maybe(
   option.listOf(option.valueThat('a regular expression', isRegExp)),
 )
 

@@ -7,13 +7,7 @@ import {
   type RunResult,
   type Runtime,
 } from '@tallystick/core'
-import {
-  ContextOfRecord,
-  defaultHost,
-  option,
-  type OptionCheck,
-  requireOptions,
-} from '@tallystick/core/internal'
+import { ContextOfRecord, defaultHost, option, type Schema, requireOptions } from '@tallystick/core/internal'
 import { Hono } from 'hono'
 import { addA2a } from './a2a/routes.ts'
 import { addAgUi } from './ag-ui/routes.ts'
@@ -134,7 +128,7 @@ const {
 } = option
 
 /** An object that has these functions. */
-function hasMethods(expected: string, ...names: readonly string[]): OptionCheck {
+function hasMethods(expected: string, ...names: readonly string[]): Schema {
   return valueThat(expected, (value) => names.every((name) => typeof Object(value)[name] === 'function'))
 }
 

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { type ApprovalPolicy, ConfigurationError } from '@tallystick/core'
 import {
   option,
-  type OptionCheck,
+  type Schema,
   type Fault,
   requireOptions,
   formatErrorSentence,
@@ -301,7 +301,7 @@ const effect = oneOf(['read', 'write'])
 const isPattern = (value: unknown): boolean =>
   typeof value === 'string' && value !== '' && value.length <= maxPatternLength
 
-const patterns: OptionCheck = valueThat(
+const patterns: Schema = valueThat(
   `a text of at most ${maxPatternLength} characters in which * stands for any text, or a list of such texts`,
   (value) => isPattern(value) || (Array.isArray(value) && value.length > 0 && value.every(isPattern)),
 )
@@ -309,16 +309,16 @@ const patterns: OptionCheck = valueThat(
 const isScalar = (value: unknown): boolean =>
   value === null || ['string', 'boolean'].includes(typeof value) || Number.isFinite(value)
 
-const scalar: OptionCheck = valueThat('a text, a finite number, true, false or null', isScalar)
+const scalar: Schema = valueThat('a text, a finite number, true, false or null', isScalar)
 
-const number: OptionCheck = valueThat('a finite number', Number.isFinite)
+const number: Schema = valueThat('a finite number', Number.isFinite)
 
-const path: OptionCheck = valueThat(
+const path: Schema = valueThat(
   'the path of a field, such as amount or to.country',
   (value) => typeof value === 'string' && value.split('.').every((name) => name !== ''),
 )
 
-function conditionWithin(depth: number): OptionCheck {
+function conditionWithin(depth: number): Schema {
   return (value) => {
     if (isScalar(value)) return undefined
     if (depth === 0)
@@ -369,7 +369,7 @@ function input(value: unknown): Fault | undefined {
   return undefined
 }
 
-const rule: OptionCheck = fields<ApprovalRule>(
+const rule: Schema = fields<ApprovalRule>(
   {
     name: maybe(filledText),
     tool: maybe(patterns),
@@ -382,14 +382,14 @@ const rule: OptionCheck = fields<ApprovalRule>(
   { verdict: 'decision', action: 'decision', reason: 'why', message: 'why', args: 'input' },
 )
 
-const call: OptionCheck = fields<RuledCall>({
+const call: Schema = fields<RuledCall>({
   tool: filledText,
   effect: maybe(effect),
   agent: maybe(filledText),
   input: maybe(option.anyObject),
 })
 
-const rules: OptionCheck = fields<ApprovalRules>(
+const rules: Schema = fields<ApprovalRules>(
   {
     version: valueThat('1, the version of this format', (value) => value === 1),
     rules: (value) =>

@@ -9,7 +9,7 @@ import {
   type RunId,
   type RuntimeRules,
 } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions, someRules } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions, someRules } from '@tallystick/core/internal'
 import type { ModelRef } from '@tallystick/core/vocabulary'
 import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
 
@@ -75,7 +75,7 @@ const definedAgent = valueThat(
 )
 
 /** Agents that a function of a configuration gives. */
-const agentList: OptionCheck = listOf(definedAgent)
+const agentList: Schema = listOf(definedAgent)
 
 const aModel = valueThat(
   "a model, such as anthropic('…')",

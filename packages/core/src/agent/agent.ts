@@ -39,7 +39,7 @@ import {
   numberFrom,
   oneOf,
   textOr,
-  type OptionCheck,
+  type Schema,
   plainFunction,
   recordOf,
   requireOptions,
@@ -209,10 +209,10 @@ function isDefinedAgent(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'definition' in value && 'handoffs' in value
 }
 
-export const definedAgent: OptionCheck = valueThat('an agent made with defineAgent', isDefinedAgent)
+export const definedAgent: Schema = valueThat('an agent made with defineAgent', isDefinedAgent)
 
 /** A model that can be called, and named in a ledger. */
-export const calledModel: OptionCheck = (value) => {
+export const calledModel: Schema = (value) => {
   const what = findModelFault(value)
   return what === undefined ? undefined : { path: '', what }
 }
@@ -240,7 +240,7 @@ function findModelFault(value: unknown): string | undefined {
 }
 
 /** A tool that can be offered, run and resumed. */
-export const offeredTool: OptionCheck = (value) => {
+export const offeredTool: Schema = (value) => {
   const { run, check, name, execute } = Object(value) as Partial<Tool> & { readonly execute?: unknown }
   if (typeof run !== 'function' || typeof check !== 'function') {
     const foreign = typeof execute === 'function' ? ', with effect, input and execute' : ''
@@ -268,7 +268,7 @@ function findToolFault(tool: Tool): string | undefined {
 }
 
 /** How a tool is meant to be asked again. */
-export const someRepeats: OptionCheck = textOr(
+export const someRepeats: Schema = textOr(
   ['allowed'],
   fields<Exclude<Repeats, 'allowed'>>({ minIntervalMs: milliseconds }, { intervalMs: 'minIntervalMs' }),
 )
@@ -285,14 +285,14 @@ const toolFields = {
 const count = numberFrom(0, { whole: true })
 
 /** Checks of each limit that can be met: turns and calls are whole, dollars and milliseconds may be fractions. */
-export const limitChecks: { readonly [L in LimitName]: OptionCheck } = {
+export const limitChecks: { readonly [L in LimitName]: Schema } = {
   ...forEveryLimit(count),
   maxCostUsd: numberFrom(0),
   maxDurationMs: numberFrom(0),
 }
 
 /** Maxima of a run. */
-export const someLimits: OptionCheck = fields<GivenLimits>(
+export const someLimits: Schema = fields<GivenLimits>(
   {
     ...forEveryLimit(maybe(count)),
     maxCostUsd: maybe(limitChecks.maxCostUsd),
@@ -315,10 +315,10 @@ export const someLimits: OptionCheck = fields<GivenLimits>(
 )
 
 /** A limit that can be raised. */
-export const limitName: OptionCheck = oneOf(limitNames)
+export const limitName: Schema = oneOf(limitNames)
 
 /** Waits and attempts of a model call: a retry without end would look like a run that hangs. */
-export const retryPolicy: OptionCheck = fields<GivenRetryPolicy>(
+export const retryPolicy: Schema = fields<GivenRetryPolicy>(
   {
     maxAttempts: maybe(numberFrom(1, { whole: true })),
     baseMs: maybe(numberFrom(0)),
@@ -330,7 +330,7 @@ export const retryPolicy: OptionCheck = fields<GivenRetryPolicy>(
 )
 
 /** Which events a run records. */
-export const someRecording: OptionCheck = fields<RecordingPolicy>({
+export const someRecording: Schema = fields<RecordingPolicy>({
   textDeltas: maybe(trueOrFalse),
   toolInputDeltas: maybe(trueOrFalse),
   toolProgress: maybe(trueOrFalse),
@@ -374,7 +374,7 @@ const handoffTarget = valueThat(
 )
 
 /** Whom an agent may hand over to, where it is a list. */
-export const handoffList: OptionCheck = listOf(handoffTarget)
+export const handoffList: Schema = listOf(handoffTarget)
 
 const schema = valueThat(
   'a schema: z.object({ … }), another Standard Schema, or a JSON Schema',

@@ -24,7 +24,7 @@ import {
   filledText,
   listOf,
   maybe,
-  type OptionCheck,
+  type Schema,
   plainFunction,
   requireOptions,
 } from '../values/option.ts'
@@ -39,7 +39,7 @@ export interface FoldHistoryOptions {
 }
 
 /** Checks how a history is folded. */
-const foldOptions: OptionCheck = fields<FoldHistoryOptions>({
+const foldOptions: Schema = fields<FoldHistoryOptions>({
   heading: maybe(anyText),
   render: maybe(plainFunction),
 })

@@ -9,7 +9,7 @@ import {
   listOf,
   maybe,
   milliseconds,
-  type OptionCheck,
+  type Schema,
   trueOrFalse,
 } from '../values/option.ts'
 
@@ -95,7 +95,7 @@ const someHook = fields<RunHooks>(
 const hookList = listOf(someHook)
 
 /** Checks hooks, or a list of them. */
-export const someHooks: OptionCheck = (value) => (Array.isArray(value) ? hookList(value) : someHook(value))
+export const someHooks: Schema = (value) => (Array.isArray(value) ? hookList(value) : someHook(value))
 
 /** Hooks as a list. */
 export function listHooks(given: GivenHooks | undefined): readonly RunHooks[] {

@@ -18,7 +18,7 @@ import {
   isThenable,
   listOf,
   maybe,
-  type OptionCheck,
+  type Schema,
   requireOptions,
   valueThat,
 } from '../values/option.ts'
@@ -66,7 +66,7 @@ function requireSendable(agent: string, { history }: RunState, change: TurnChang
   const subject = `prepareTurn of the agent ${agent}`
   const { messages, modelSettings } = Object(change) as TurnChange
   const known = new Set<unknown>(messages === undefined ? [] : readMessages(history))
-  const check: OptionCheck = (value) => (known.has(value) ? undefined : aMessage(value))
+  const check: Schema = (value) => (known.has(value) ? undefined : aMessage(value))
   requireOptions(subject, maybe(listOf(check)), messages, 'messages')
   requireOptions(subject, maybe(someSettings), modelSettings, 'modelSettings')
 }

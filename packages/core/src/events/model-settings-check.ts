@@ -5,7 +5,7 @@ import {
   maybe,
   numberFrom,
   oneOf,
-  type OptionCheck,
+  type Schema,
   recordOf,
   valueThat,
 } from '../values/option.ts'
@@ -24,7 +24,7 @@ const optionsOfProvider = valueThat(
 )
 
 /** How models write. What only one vendor knows has its place in `providerOptions`. */
-export const someSettings: OptionCheck = fields<ModelSettings>(
+export const someSettings: Schema = fields<ModelSettings>(
   {
     temperature: maybe(numberFrom(0)),
     topP: maybe(probability),

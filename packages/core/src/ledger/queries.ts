@@ -7,7 +7,7 @@ import {
   listOf,
   maybe,
   numberFrom,
-  type OptionCheck,
+  type Schema,
   requireOptions,
   valueThat,
 } from '../values/option.ts'
@@ -26,7 +26,7 @@ const time = valueThat(
 const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
 
 /** A type of event of this release. */
-export const eventType: OptionCheck = (value) => {
+export const eventType: Schema = (value) => {
   if (knownTypes.has(value)) return undefined
   if (typeof value !== 'string') return anyText(value)
   const nearest = findNearestName(value, eventTypes)
@@ -44,7 +44,7 @@ const queryFields = fields<EventQuery>({
   toAt: maybe(time),
 })
 
-const eventQuery: OptionCheck = (value) => {
+const eventQuery: Schema = (value) => {
   const fault = queryFields(value)
   if (fault) return fault
   const { fromAt = -Infinity, toAt = Infinity } = value as EventQuery

@@ -13,7 +13,7 @@ import {
   listOf,
   maybe,
   oneOf,
-  type OptionCheck,
+  type Schema,
   plainFunction,
   valueThat,
 } from '../values/option.ts'
@@ -57,10 +57,10 @@ export interface OutputStreamOptions<Context = AnyContext> {
   readonly nextTurn?: NextTurn | undefined
 }
 
-const transform: OptionCheck = fields<OutputTransform>({ name: filledText, begin: plainFunction })
+const transform: Schema = fields<OutputTransform>({ name: filledText, begin: plainFunction })
 
 /** Checks how replies are shown. */
-export const someOutputStream: OptionCheck = fields<OutputStreamOptions>(
+export const someOutputStream: Schema = fields<OutputStreamOptions>(
   { transforms: listOf(transform), nextTurn: maybe(oneOf(nextTurns)) },
   { history: 'nextTurn' },
 )
@@ -246,7 +246,7 @@ const aWriter = valueThat('an object with the functions write and end', (value) 
 })
 
 /** Calls a function of a transform, and checks its answer. */
-function runTransform<T>(transform: string, name: string, code: () => T, check: OptionCheck): T {
+function runTransform<T>(transform: string, name: string, code: () => T, check: Schema): T {
   try {
     return requireAnswer(`${name} of the transform ${transform} of outputStream`, code, check)
   } catch (error) {

@@ -9,7 +9,7 @@ import {
   listOf,
   maybe,
   numberFrom,
-  type OptionCheck,
+  type Schema,
   requireOptions,
   valueThat,
 } from '../values/option.ts'
@@ -65,7 +65,7 @@ const priceFields = fields<GivenPrice>(
 )
 
 /** The price of a model, in US dollars for a million tokens. */
-export const modelPrice: OptionCheck = (value) =>
+export const modelPrice: Schema = (value) =>
   typeof value !== 'object' || value === null || Array.isArray(value)
     ? createUnfitFault(value, 'US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }')
     : priceFields(value)

@@ -14,7 +14,7 @@ import {
   listOf,
   longTime,
   maybe,
-  type OptionCheck,
+  type Schema,
   requireOptions,
   trueOrFalse,
   valueThat,
@@ -99,7 +99,7 @@ const version = 'tsa1'
 const maxToken = 4_000
 const maxName = 200
 
-const secretText: OptionCheck = valueThat(
+const secretText: Schema = valueThat(
   `a secret of at least ${minSecret} characters`,
   (value) => typeof value === 'string' && value.length >= minSecret,
 )
@@ -117,7 +117,7 @@ const name = valueThat(
     typeof value === 'string' && value.trim() !== '' && value.length <= maxName && value.isWellFormed(),
 )
 /** An approval as a result or an event of a run holds it: its parts are safe in a token. */
-const recordedApproval: OptionCheck = valueThat('one of `pendingApprovals` of a result', (value) => {
+const recordedApproval: Schema = valueThat('one of `pendingApprovals` of a result', (value) => {
   const { runId, toolCallId, inputDigest } = value as PendingApproval
   const isRun = typeof runId === 'string' && parseRunId(runId) !== undefined
   return isRun && parseToolCallId(toolCallId) !== undefined && /^[0-9a-f]{64}$/.test(inputDigest)

@@ -5,7 +5,7 @@ import { decide } from '../machine/decide.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId, extractRunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { anyObject, fields, filledText, maybe, milliseconds, type OptionCheck } from '../values/option.ts'
+import { anyObject, fields, filledText, maybe, milliseconds, type Schema } from '../values/option.ts'
 import { placeFault } from '../values/schema.ts'
 import { isDescendantOf } from './children.ts'
 import {
@@ -85,7 +85,7 @@ const startData = fields<StartData>({
   options: maybe(anyObject),
 })
 
-export const driveOptions: OptionCheck = fields<DriveOptions>(
+export const driveOptions: Schema = fields<DriveOptions>(
   {
     start: maybe(startData),
     signal: maybe(someSignal),
@@ -97,7 +97,7 @@ export const driveOptions: OptionCheck = fields<DriveOptions>(
   { timeoutMs: 'maxMs' },
 )
 
-export const postOptions: OptionCheck = fields<PostOptions>({ key: filledText }, { idempotencyKey: 'key' })
+export const postOptions: Schema = fields<PostOptions>({ key: filledText }, { idempotencyKey: 'key' })
 
 /**
  * A stretch of driving: a run and its child runs, until they rest or are handed back. Loops that drive one of them ask it how

@@ -19,7 +19,7 @@ import {
   filledText,
   maybe,
   numberFrom,
-  type OptionCheck,
+  type Schema,
   requireOptions,
 } from '../values/option.ts'
 import type { CommandAcknowledgement } from './commands.ts'
@@ -287,7 +287,7 @@ const approval = fields<
 const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
 
 /** Checks a pending approval that a caller gives back. */
-export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Partial<PendingApproval>>>({
+export const shownApproval: Schema = fields<ShownApproval & OrUndefined<Partial<PendingApproval>>>({
   toolCallId: filledText,
   attempt: numberFrom(1, { whole: true }),
   inputDigest: filledText,

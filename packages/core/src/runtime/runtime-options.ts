@@ -26,7 +26,7 @@ import {
   maybe,
   numberFrom,
   oneOf,
-  type OptionCheck,
+  type Schema,
   plainFunction,
   recordOf,
   requireOptions,
@@ -354,7 +354,7 @@ export interface CancelSignal {
 }
 
 /** Something that can be aborted. */
-export const someSignal: OptionCheck = valueThat('an AbortSignal', (value) => {
+export const someSignal: Schema = valueThat('an AbortSignal', (value) => {
   const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<CancelSignal>
   return (
     [addEventListener, removeEventListener].every((each) => typeof each === 'function') &&
@@ -387,9 +387,9 @@ export function cancelWith(signal: CancelSignal, driver: RunDriver): void {
   })
 }
 
-const anyValue: OptionCheck = () => undefined
+const anyValue: Schema = () => undefined
 
-export function valueHaving(expected: string, ...names: readonly string[]): OptionCheck {
+export function valueHaving(expected: string, ...names: readonly string[]): Schema {
   return valueThat(expected, (value) => {
     const parts = Object(value) as { readonly [name: string]: unknown }
     return names.every((name) => typeof parts[name] === 'function')
@@ -397,15 +397,15 @@ export function valueHaving(expected: string, ...names: readonly string[]): Opti
 }
 
 /** A store that runs can be written to and read from. */
-export const someLedger: OptionCheck = valueHaving(
+export const someLedger: Schema = valueHaving(
   'a ledger, such as memoryLedger() or sqliteLedger(path)',
   ...['append', 'read', 'acquire'],
 )
 const clock = valueHaving('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
 
-export const somePrices: OptionCheck = functionOr(recordOf(modelPrice))
+export const somePrices: Schema = functionOr(recordOf(modelPrice))
 
-export const runtimeOptions: OptionCheck = fields<RuntimeOptions>({
+export const runtimeOptions: Schema = fields<RuntimeOptions>({
   ledger: someLedger,
   agents: maybe(listOf(definedAgent)),
   prices: maybe(somePrices),
@@ -504,7 +504,7 @@ const runOptions = fields<InContext<RunOptions>>(
   { ...runNames, threadId: 'sessionId', thread: 'sessionId' },
 )
 
-export const sessionRunOptions: OptionCheck = fields<InContext<SessionRunOptions>>(
+export const sessionRunOptions: Schema = fields<InContext<SessionRunOptions>>(
   { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])) },
   runNames,
 )
@@ -556,7 +556,7 @@ const forkEdit = fields<ForkEdit>({
   reason: maybe(anyText),
 })
 
-export const forkOptions: OptionCheck = fields<InContext<ForkOptions>>(
+export const forkOptions: Schema = fields<InContext<ForkOptions>>(
   {
     atSeq: numberFrom(0, { whole: true }),
     edit: maybe(forkEdit),
@@ -577,12 +577,12 @@ const continued = {
   hooks: maybe(someHooks),
 }
 
-export const resumeOptions: OptionCheck = fields<ResumeOptions>({
+export const resumeOptions: Schema = fields<ResumeOptions>({
   takeOver: maybe(trueOrFalse),
   ...continued,
 })
 
-export const settleOptions: OptionCheck = fields<
+export const settleOptions: Schema = fields<
   Omit<ResumeOptions, 'takeOver'> & { readonly by?: string | undefined; readonly reason?: string | undefined }
 >({ ...continued, by: maybe(filledText), reason: maybe(anyText) })
 
@@ -590,19 +590,16 @@ const failure = fields<{ readonly failed: string }>({ failed: anyText })
 const parts = listOf(anyObject)
 const aText = valueThat('a text, a list of parts, or { failed: text }', (value) => typeof value === 'string')
 
-export const settledResult: OptionCheck = (value) => {
+export const settledResult: Schema = (value) => {
   if (Array.isArray(value)) return parts(value)
   const isFailure = typeof value === 'object' && value !== null && 'failed' in value
   return isFailure ? failure(value) : aText(value)
 }
 
-export const sendOptions: OptionCheck = fields<InContext<SendOptions>>({
+export const sendOptions: Schema = fields<InContext<SendOptions>>({
   key: maybe(filledText),
   context: maybe(anyValue),
 })
 
 /** For functions without options: any that are given would be ignored in silence. */
-export const noOptions: OptionCheck = valueThat(
-  'nothing: it takes no options',
-  (value) => value === undefined,
-)
+export const noOptions: Schema = valueThat('nothing: it takes no options', (value) => value === undefined)

@@ -32,7 +32,7 @@ import type { Model } from '../models/model.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { deepFreeze, isJson, isSameJson, omitUndefined } from '../values/json.ts'
-import { type OptionCheck, requireOptions, textOr, valueThat } from '../values/option.ts'
+import { type Schema, requireOptions, textOr, valueThat } from '../values/option.ts'
 import { formatFault, placeFault } from '../values/schema.ts'
 import type { RunDefaults } from './runtime-parts.ts'
 import type { Past } from './session.ts'
@@ -128,7 +128,7 @@ export interface LabelOptions {
 export type GivenToolChoice = 'auto' | 'any' | 'none' | { readonly type: 'tool'; readonly name: string }
 
 /** A choice of tools. */
-export const someToolChoice: OptionCheck = textOr(
+export const someToolChoice: Schema = textOr(
   ['auto', 'any', 'none'],
   valueThat("'auto', 'any' (it has to call a tool), 'none', or { type: 'tool', name: '…' }", (value) => {
     const { type, name } = Object(value) as { readonly type?: unknown; readonly name?: unknown }

@@ -24,7 +24,7 @@ import {
   maybe,
   numberFrom,
   oneOf,
-  type OptionCheck,
+  type Schema,
   requireOptions,
   trueOrFalse,
 } from '../values/option.ts'
@@ -139,7 +139,7 @@ const elsewhere = fields<Exclude<Guardrail, InputGuardrail>>({ ...named, on })
 const onInput = fields<InputGuardrail>({ ...named, on, beside: maybe(trueOrFalse) })
 
 /** Checks the options of one guardrail, for each `on`. */
-export const guardrail: OptionCheck = (value) =>
+export const guardrail: Schema = (value) =>
   (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value) : elsewhere(value)
 
 /** A guardrail as the ledger names it. */

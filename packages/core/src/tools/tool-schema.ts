@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { CallVerdict } from '../events/signals.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { isJson, type Json, type JsonObject, readJson } from '../values/json.ts'
-import { ignoreRejection, isThenable, type OptionCheck, valueThat } from '../values/option.ts'
+import { ignoreRejection, isThenable, type Schema, valueThat } from '../values/option.ts'
 import { jsonObject } from '../values/schema.ts'
 import { formatErrorSentence } from '../values/text.ts'
 import { readJsonSchema } from './json-schema.ts'
@@ -244,7 +244,7 @@ export type WrittenInput<Schema> = Schema extends StandardSchemaV1<infer Input, 
 export type ReadInput<Schema> = Schema extends StandardSchemaV1<unknown, infer Output> ? Output : JsonObject
 
 /** Checks that an input schema was given; whether it can be used, its reader says. */
-export const someInputSchema: OptionCheck = valueThat(
+export const someInputSchema: Schema = valueThat(
   'a schema: z.object({ … }), another Standard Schema, or a JSON Schema',
   (value) => (typeof value === 'object' || typeof value === 'function') && value !== null,
 )

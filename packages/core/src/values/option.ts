@@ -28,10 +28,11 @@ export {
   maybe,
   numberFrom,
   formatFault,
+  type OptionalSchema,
+  type Schema,
   createUnfitFault,
   valueThat,
 } from './schema.ts'
-export type { OptionalSchema as OptionalCheck, Schema as OptionCheck } from './schema.ts'
 
 /**
  * A schema for each field of `T`: the compiler wants every field, and wants those of optional ones to be optional. As their

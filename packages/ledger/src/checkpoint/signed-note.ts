@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, hash, KeyObject, sign, verify, type KeyLike } from 'node:crypto'
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/internal'
+import { option, type Schema } from '@tallystick/core/internal'
 
 /** Ed25519 in the numbering of signed notes. */
 const algorithm = 0x01
@@ -63,7 +63,7 @@ function toRawKey(key: KeyObject): Uint8Array {
 const spkiHead = Buffer.from('302a300506032b6570032100', 'hex')
 
 /** A key in one of the forms that Node reads. */
-export const keyLike: OptionCheck = option.valueThat(
+export const keyLike: Schema = option.valueThat(
   'an Ed25519 key, as PEM text or a KeyObject',
   (value) => typeof value === 'string' || value instanceof Uint8Array || value instanceof KeyObject,
 )

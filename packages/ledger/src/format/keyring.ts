@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
-import { option, type OptionCheck } from '@tallystick/core/internal'
+import { option, type Schema } from '@tallystick/core/internal'
 
 /** The key that encrypts the content about one subject. */
 export interface SubjectKey {
@@ -24,7 +24,7 @@ export interface Keyring {
 }
 
 /** Checks that a value can serve as a keyring. */
-export const keyring: OptionCheck = option.valueThat('a keyring, such as sqliteKeyring(path)', (value) => {
+export const keyring: Schema = option.valueThat('a keyring, such as sqliteKeyring(path)', (value) => {
   const { keyOf, key, destroy } = Object(value) as Partial<Keyring>
   return [keyOf, key, destroy].every((member) => typeof member === 'function')
 })

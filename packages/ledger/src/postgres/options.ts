@@ -1,6 +1,6 @@
 import { parse } from 'pg-connection-string'
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/internal'
+import { option, type Schema } from '@tallystick/core/internal'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
 
@@ -60,7 +60,7 @@ export interface PostgresLedgerOptions {
 
 const { anyText, fields, maybe, trueOrFalse, valueThat } = option
 
-function wholeTo(max: number): OptionCheck {
+function wholeTo(max: number): Schema {
   return valueThat(
     `a whole number from 1 to ${max}`,
     (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max,
@@ -77,11 +77,11 @@ const client = valueThat('a client of pg, such as pool.connect() returns', (valu
 })
 
 /** Checks the options of a put. */
-export const putOptions: OptionCheck = fields<{ readonly within?: PostgresClient | undefined }>({
+export const putOptions: Schema = fields<{ readonly within?: PostgresClient | undefined }>({
   within: maybe(client),
 })
 
-export const postgresLedgerOptions: OptionCheck = fields<PostgresLedgerOptions>(
+export const postgresLedgerOptions: Schema = fields<PostgresLedgerOptions>(
   {
     connectionString: maybe(anyText),
     pool: maybe(pool),

@@ -6,7 +6,7 @@ import {
   RunNotFoundError,
   TallystickError,
 } from '@tallystick/core'
-import { option, type OptionCheck, requireLedger, requireOptions } from '@tallystick/core/internal'
+import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { foldVersion } from '@tallystick/core/machine'
 import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
 import type { AliasedRawBuilder, Nullable, RawBuilder, SelectQueryBuilder } from 'kysely'
@@ -566,7 +566,7 @@ export interface ProjectionOptions {
   readonly onProgress?: OnProgress | undefined
 }
 
-export const projectionOptions: OptionCheck = option.fields<ProjectionOptions>({
+export const projectionOptions: option.Schema = option.fields<ProjectionOptions>({
   refresh: option.maybe(option.trueOrFalse),
   onProgress: option.maybe(option.anyFunction),
 })

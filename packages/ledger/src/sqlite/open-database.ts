@@ -7,7 +7,7 @@ import {
   LedgerUnavailableError,
   TallystickError,
 } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
 import type BetterSqlite3 from 'better-sqlite3'
@@ -112,7 +112,7 @@ export interface SqliteLedgerOptions {
 
 const { fields, maybe, milliseconds, trueOrFalse, valueThat } = option
 
-const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
+const sqliteLedgerOptions: Schema = fields<SqliteLedgerOptions>(
   {
     readOnly: maybe(trueOrFalse),
     keys: maybe(keyring),

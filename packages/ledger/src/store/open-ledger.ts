@@ -5,7 +5,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/internal'
+import { option, type Schema } from '@tallystick/core/internal'
 import {
   closeByUsing,
   type OpenLedger,
@@ -40,7 +40,7 @@ export interface LedgerSettings {
 const maxDelayMs = 1_000
 
 /** Checks the option `deltaDelayMs`. */
-export const deltaDelay: OptionCheck = option.valueThat(
+export const deltaDelay: Schema = option.valueThat(
   `a whole number of milliseconds from 0 to ${maxDelayMs}`,
   (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maxDelayMs,
 )

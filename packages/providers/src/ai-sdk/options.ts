@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { ConfigurationError } from '@tallystick/core'
-import { isJsonObject, option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { isJsonObject, option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { commonChecks, otherNames, type Warning } from '../shared/options.ts'
@@ -43,7 +43,7 @@ export interface AiSdkOptions extends Timeouts {
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option
 const { baseURL: _baseURL, extraBody: _extraBody, fetch: _fetch, ...ownChecks } = commonChecks
 
-const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
+const aiSdkOptions: Schema = fields<AiSdkOptions>(
   {
     ...ownChecks,
     provider: maybe(filledText),

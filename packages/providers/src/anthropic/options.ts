@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/internal'
+import { option, type Schema } from '@tallystick/core/internal'
 import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { getCount, getText } from '../shared/json.ts'
@@ -178,7 +178,7 @@ const mcpServer = fields<AnthropicMcpServer>({
   toolset: maybe(anyObject),
 })
 
-const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
+const anthropicOptions: Schema = fields<AnthropicOptions>(
   {
     ...commonChecks,
     apiKey: maybe(apiKey),

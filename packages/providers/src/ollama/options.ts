@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/internal'
+import { option, type Schema } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { commonChecks, otherNames, requireModelOptions, type Warn, type Warning } from '../shared/options.ts'
@@ -51,7 +51,7 @@ export interface OllamaOptions extends OllamaClientOptions, Timeouts {
 
 const { anyObject, anyText, fields, maybe, numberFrom, valueThat } = option
 
-const ollamaOptions: OptionCheck = fields<OllamaOptions>(
+const ollamaOptions: Schema = fields<OllamaOptions>(
   {
     ...commonChecks,
     apiKey: maybe(anyText),

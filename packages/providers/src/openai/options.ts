@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { omitUndefined, option, type OptionalCheck } from '@tallystick/core/internal'
+import { omitUndefined, option, type OptionalSchema } from '@tallystick/core/internal'
 import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { getCount, getText } from '../shared/json.ts'
@@ -68,7 +68,7 @@ const customTool = fields<OpenAICustomTool>({ field: filledText, format: maybe(a
 
 /** Checks of the options that both wires of OpenAI take. */
 const bothChecks: {
-  readonly [name in keyof OpenAICommonOptions | 'client' | 'verbosity']: OptionalCheck
+  readonly [name in keyof OpenAICommonOptions | 'client' | 'verbosity']: OptionalSchema
 } = {
   ...commonChecks,
   apiKey: maybe(apiKey),

@@ -1,4 +1,4 @@
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ExchangeEnding,
@@ -12,15 +12,15 @@ import {
 
 const { anyFunction, fields, filledText, maybe, oneOf } = option
 
-const recordingOptions: OptionCheck = fields<RecordingFetchOptions>({ fetch: maybe(anyFunction) })
+const recordingOptions: Schema = fields<RecordingFetchOptions>({ fetch: maybe(anyFunction) })
 
-export const playedOptions: OptionCheck = fields<PlayedFetchOptions>({
+export const playedOptions: Schema = fields<PlayedFetchOptions>({
   match: maybe(oneOf(['request', 'order'])),
 })
 
 export function requireRecordingOptions(
   maker: string,
-  check: OptionCheck,
+  check: Schema,
   { file, options }: { readonly file: unknown; readonly options: unknown },
 ): void {
   requireOptions(maker, filledText, file, 'the file')

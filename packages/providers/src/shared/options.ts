@@ -3,8 +3,8 @@ import {
   isJsonObject,
   omitUndefined,
   option,
-  type OptionalCheck,
-  type OptionCheck,
+  type OptionalSchema,
+  type Schema,
   requireOptions,
 } from '@tallystick/core/internal'
 import { computeDigest, type Json, type JsonObject, type RequestAddition } from '@tallystick/core/vocabulary'
@@ -27,7 +27,7 @@ export const commonChecks: {
       | 'maxOutputTokens'
       | 'onWarning'
       | 'recordAdditions'
-  ]: OptionalCheck
+  ]: OptionalSchema
 } = {
   baseURL: maybe(filledText),
   contentTimeoutMs: maybe(milliseconds),
@@ -43,13 +43,13 @@ export const commonChecks: {
 }
 
 /** A key, or a function that gets one. */
-export const apiKey: OptionCheck = option.valueThat(
+export const apiKey: Schema = option.valueThat(
   'a key, as text that is not empty, or a function that gets one',
   (value) => typeof value === 'function' || (typeof value === 'string' && value !== ''),
 )
 
 /** Objects in the vendor's own words. */
-export const objects: OptionCheck = listOf(anyObject)
+export const objects: Schema = listOf(anyObject)
 
 /** Names by which users of other libraries look for an option. */
 export const otherNames: { readonly [name: string]: string } = {
@@ -62,7 +62,7 @@ export const otherNames: { readonly [name: string]: string } = {
 /** Throws `ConfigurationError` for a model id or options that cannot work. `maker` is the function that was called. */
 export function requireModelOptions(
   maker: string,
-  check: OptionCheck,
+  check: Schema,
   { modelId, options }: { readonly modelId: unknown; readonly options: object },
 ): void {
   requireOptions(maker, filledText, modelId, 'the model id')

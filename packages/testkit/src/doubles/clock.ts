@@ -1,5 +1,5 @@
 import type { Clock } from '@tallystick/core'
-import { valueHaving, option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { valueHaving, option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { Cancel } from '@tallystick/core/vocabulary'
 
 const { isThenable, numberFrom, valueThat } = option
@@ -84,7 +84,7 @@ function createClock(startMs: number, tickMs: number): ManualClock {
 }
 
 /** A clock that a test can move. */
-export const steeredClock: OptionCheck = valueHaving(
+export const steeredClock: Schema = valueHaving(
   'a clock made with manualClock()',
   ...['now', 'schedule', 'advance', 'advanceToNext'],
 )

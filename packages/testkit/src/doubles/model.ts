@@ -4,7 +4,7 @@ import {
   failureClasses,
   omitUndefined,
   option,
-  type OptionCheck,
+  type Schema,
   type OrUndefined,
   requireOptions,
 } from '@tallystick/core/internal'
@@ -137,7 +137,7 @@ const scriptedReply = fields<ScriptedReply>(
   { content: 'text', calls: 'toolCalls', error: 'fail' },
 )
 
-const scriptedStep: OptionCheck = (value) => (typeof value === 'function' ? undefined : scriptedReply(value))
+const scriptedStep: Schema = (value) => (typeof value === 'function' ? undefined : scriptedReply(value))
 
 /**
  * Makes a model that plays `steps`, one a call; a call after the last step fails with `invalid_request`. A last step `{}`,

@@ -1,5 +1,5 @@
 import { type Message, type RuntimeEvent, joinText, type Usage } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import {
   type ChildTotals,
   computeDigest,
@@ -16,7 +16,7 @@ export interface Violation {
 }
 
 /** Events as a ledger holds them: of anything else no law speaks, and a judge of it finds nothing. */
-export const recordedEvents: OptionCheck = option.listOf(
+export const recordedEvents: Schema = option.listOf(
   option.valueThat('an event of a ledger, with its type and seq', (value) => {
     const { type, seq } = Object(value) as { readonly [name: string]: unknown }
     return typeof type === 'string' && typeof seq === 'number'

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions, someLedger } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions, someLedger } from '@tallystick/core/internal'
 import type { AppendOptions, ExpectedHead, Head } from '@tallystick/core/vocabulary'
 import { isVolatile, wrapLedger } from '../doubles/ledger.ts'
 import { recordedEvents } from '../judges/laws.ts'
@@ -18,7 +18,7 @@ export interface CrashPoint {
 }
 
 /** A point that a process reaches: one that it does not would leave a test green, and no process dead. */
-export const crashPoint: OptionCheck = fields<CrashPoint>(
+export const crashPoint: Schema = fields<CrashPoint>(
   {
     append: numberFrom(1, { whole: true }),
     stored: trueOrFalse,
@@ -47,7 +47,7 @@ export interface MortalLedger extends Ledger {
 }
 
 /** A ledger that can lose unsynced appends: with any other, the test would pass without testing anything. */
-const ledgerThatLosesPower: OptionCheck = valueThat(
+const ledgerThatLosesPower: Schema = valueThat(
   'a ledger that can lose power, such as volatileLedger()',
   (ledger) => isVolatile(ledger as Ledger),
 )

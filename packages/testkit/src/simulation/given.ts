@@ -5,7 +5,7 @@ import {
   isSignal,
   omitUndefined,
   option,
-  type OptionCheck,
+  type Schema,
   type OrUndefined,
   type Refusal,
   requireOptions,
@@ -18,10 +18,9 @@ import { sampleRunId, stampFacts } from '../samples/values.ts'
 const { anyObject, fields, listOf, maybe, numberFrom, valueThat, placeFault } = option
 
 /** A fact or an event, by its type. */
-const knownFact: OptionCheck = (value) =>
-  anyObject(value) ?? placeFault('type', eventType((value as Fact).type))
+const knownFact: Schema = (value) => anyObject(value) ?? placeFault('type', eventType((value as Fact).type))
 
-const knownMessage: OptionCheck = valueThat("a command or a signal, such as { type: 'cancel' }", (value) => {
+const knownMessage: Schema = valueThat("a command or a signal, such as { type: 'cancel' }", (value) => {
   const message = Object(value) as Command | Signal
   const { type } = message
   return type === 'start' || type === 'resume' || isOutsideCause(type) || isSignal(message)

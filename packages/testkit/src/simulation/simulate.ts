@@ -13,7 +13,7 @@ import {
 import {
   omitUndefined,
   option,
-  type OptionCheck,
+  type Schema,
   requireOptions,
   someLedger,
   somePrices,
@@ -67,7 +67,7 @@ const simulationOptions = fields<Simulation>(
   { agent: 'agentOf', seed: 'random', cancel: 'cancelAtSeq', drain: 'drainAtSeq' },
 )
 
-const personsAnswer: OptionCheck = fields<{
+const personsAnswer: Schema = fields<{
   readonly approve: boolean
   readonly afterMs?: number | undefined
   readonly input?: unknown

@@ -8,7 +8,7 @@ import {
 } from './shell-input.ts'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { type ApprovalFunction, approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
 import { assertSpecification, createTool } from '../define/define-tool.ts'
@@ -86,7 +86,7 @@ const open = fields<OpenArguments>({
     (value) => value === true || (value instanceof RegExp && createWholeTest(value) !== undefined),
   ),
 })
-const allowedList: OptionCheck = (value) => (Array.isArray(value) ? listOf(anyText)(value) : open(value))
+const allowedList: Schema = (value) => (Array.isArray(value) ? listOf(anyText)(value) : open(value))
 
 const program = fields<ShellProgram>(
   {
@@ -106,7 +106,7 @@ const program = fields<ShellProgram>(
   },
 )
 
-const shellOptions: OptionCheck = fields<ShellOptions>(
+const shellOptions: Schema = fields<ShellOptions>(
   {
     root: filledText,
     programs: (value) =>

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { CallContext, CallVerdict, ToolEffect } from '@tallystick/core/vocabulary'
 
 /** The call that a policy decides about, and its tool. */
@@ -23,7 +23,7 @@ export type ApprovalFunction<Input, Context = unknown> = (
 /** When a person has to approve a call: always, never, or when a function says so. */
 export type ApprovalPolicy<Input, Context = unknown> = 'always' | 'never' | ApprovalFunction<Input, Context>
 
-export const approvalPolicy: OptionCheck = option.textOr(
+export const approvalPolicy: Schema = option.textOr(
   ['always', 'never'],
   option.valueThat("'always', 'never' or a function of the input", (value) => typeof value === 'function'),
 )
@@ -61,17 +61,17 @@ class UnusableAnswer extends TypeError {
   override readonly name = 'UnusableAnswer'
 }
 
-const policyAnswer: OptionCheck = option.valueThat(
+const policyAnswer: Schema = option.valueThat(
   'true, false or a text',
   (value) => typeof value === 'boolean' || typeof value === 'string',
 )
 
-function findUnusable(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
+function findUnusable(check: Schema, answer: unknown, path: string): UnusableAnswer | undefined {
   const fault = option.placeFault(path, check(answer))
   return fault && new UnusableAnswer(`${fault.path} ${fault.what}`)
 }
 
-function requireAnswer(check: OptionCheck, answer: unknown, path: string): void {
+function requireAnswer(check: Schema, answer: unknown, path: string): void {
   const unusable = findUnusable(check, answer, path)
   if (unusable) throw unusable
 }

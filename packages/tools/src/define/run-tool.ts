@@ -1,11 +1,5 @@
 import type { Message, RunId } from '@tallystick/core'
-import {
-  omitUndefined,
-  option,
-  type OptionCheck,
-  requireOptions,
-  type Retryable,
-} from '@tallystick/core/internal'
+import { omitUndefined, option, type Schema, requireOptions, type Retryable } from '@tallystick/core/internal'
 import {
   defaultRetryPolicy,
   type GivenRetryPolicy,
@@ -223,7 +217,7 @@ function isDeferral(value: unknown): value is KeptDeferral {
 
 const wait = maybe(numberFrom(0))
 
-export const retryOptions: OptionCheck = fields<RetryOptions>(
+export const retryOptions: Schema = fields<RetryOptions>(
   {
     maxAttempts: numberFrom(1, { whole: true }),
     baseMs: wait,

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Clock, Usage } from '@tallystick/core'
-import { option, type OptionCheck, type OptionChecks, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, type OptionChecks, requireOptions } from '@tallystick/core/internal'
 import type { Host, JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
 import type { ReadTraceparent } from '../define/run-tool.ts'
@@ -153,7 +153,7 @@ const httpServer = fields<HttpServer>(
   { ...otherNames, serverUrl: 'url', httpUrl: 'url', auth: 'authProvider' },
 )
 
-export const mcpServer: OptionCheck = (value) => {
+export const mcpServer: Schema = (value) => {
   const { command, url } = Object(value) as { readonly command?: unknown; readonly url?: unknown }
   if (command !== undefined && url !== undefined) {
     return { path: '', what: 'has a command and a url; give one of the two' }

@@ -26,7 +26,7 @@ import {
   findNearestNames,
   omitUndefined,
   option,
-  type OptionCheck,
+  type Schema,
   findParsedFault,
   requireOptions,
 } from '@tallystick/core/internal'
@@ -77,7 +77,7 @@ export interface ServeHttpOptions {
 
 const { anyFunction, anyObject, fields, filledText, listOf, maybe, valueThat } = option
 
-const serveOptions: OptionCheck = fields<ServeMcpOptions>(
+const serveOptions: Schema = fields<ServeMcpOptions>(
   {
     name: maybe(filledText),
     version: maybe(filledText),
@@ -107,7 +107,7 @@ const serveOptions: OptionCheck = fields<ServeMcpOptions>(
   { port: 'http', transport: 'http', onApproval: 'approve' },
 )
 
-const toolList: OptionCheck = listOf(
+const toolList: Schema = listOf(
   valueThat('a tool, such as defineTool makes it', (value) => {
     const { name, run, check } = Object(value) as Partial<Tool>
     return typeof name === 'string' && typeof run === 'function' && typeof check === 'function'

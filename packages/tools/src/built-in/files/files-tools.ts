@@ -1,6 +1,6 @@
 import { createFilesTools } from './tool-list.ts'
 import type { Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../define/approval.ts'
 import { createNameRules } from './names.ts'
@@ -40,7 +40,7 @@ export interface FilesOptions {
 
 const { fields, filledText, listOf, maybe, milliseconds, numberFrom, trueOrFalse, valueThat } = option
 
-const filesOptions: OptionCheck = fields<FilesOptions>(
+const filesOptions: Schema = fields<FilesOptions>(
   {
     root: filledText,
     write: maybe(trueOrFalse),

@@ -1,6 +1,6 @@
 import { readRecordedOwner } from './memory-store.ts'
 import type { Ledger, RunId, Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { type ApprovalPolicy, approvalPolicy } from '../../define/approval.ts'
 import { defineTool } from '../../define/define-tool.ts'
@@ -36,7 +36,7 @@ export interface MemoryOptions {
 
 const { anyFunction, fields, maybe, oneOf, trueOrFalse, valueThat } = option
 
-const wholeTo = (max: number): OptionCheck =>
+const wholeTo = (max: number): Schema =>
   valueThat(
     `a whole number from 1 to ${max}`,
     (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= max,
@@ -45,13 +45,13 @@ const wholeTo = (max: number): OptionCheck =>
 const storeMembers: readonly (keyof MemoryStore)[] = [
   ...(['save', 'savedUnder', 'remove', 'wasRemovedUnder', 'search', 'list', 'erase', 'close'] as const),
 ]
-const store: OptionCheck = valueThat('a store of memories, such as sqliteMemory(path)', (value) => {
+const store: Schema = valueThat('a store of memories, such as sqliteMemory(path)', (value) => {
   const members = Object(value) as Partial<MemoryStore>
   return storeMembers.every((member) => typeof members[member] === 'function')
 })
 
 /** The check of what `memoryTools` is given. */
-const memoryOptions: OptionCheck = fields<MemoryOptions>(
+const memoryOptions: Schema = fields<MemoryOptions>(
   {
     store,
     ledger: valueThat(

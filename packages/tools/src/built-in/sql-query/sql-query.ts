@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
@@ -99,13 +99,13 @@ const shared = {
 const otherNames = { limit: 'maxRows', timeout: 'timeoutMs', busyTimeoutMs: 'lockTimeoutMs' }
 
 /** The check of options that name a file. */
-const sqliteQueryOptions: OptionCheck = fields<SqliteQueryOptions>(
+const sqliteQueryOptions: Schema = fields<SqliteQueryOptions>(
   { path: filledText, ...shared },
   { file: 'path', database: 'path', url: 'connectionString', ...otherNames },
 )
 
 /** The check of options that name a server. */
-const postgresQueryOptions: OptionCheck = fields<PostgresQueryOptions>(
+const postgresQueryOptions: Schema = fields<PostgresQueryOptions>(
   {
     connectionString: filledText,
     maxConnections: wholeFrom1,
