@@ -15,7 +15,7 @@ export {
   readSessionPlace,
   computeStorableDigests,
   toStorableText,
-  takesEntries,
+  hintsInbox,
   createUnknownCursorError,
   createUnreadInboxError,
 } from './ledger/append-rules.ts'

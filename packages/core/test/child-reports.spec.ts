@@ -18,6 +18,23 @@ describe('the end of a child run in another process', () => {
     expect([other.reported, set.times('pay')]).toEqual([[], 1])
   })
 
+  it('makes its parent due, should that process die before it reports it', async () => {
+    const set = office()
+    const { rootId, managerId, questions } = await set.begin()
+    const due = async () =>
+      (await Array.fromAsync(set.ledger.due({ before: Infinity }))).map(({ runId }) => runId)
+    expect(await due()).toEqual([])
+    const view = beforeReport(set.ledger, () => Promise.reject(new Error('The process died here.')))
+    const other = set.open({ view })
+    const { approved } = await set.approve(other, questions[0]!)
+    await set.settled(approved)
+    await set.settled(other.runtime.idle())
+    expect(await set.ledger.inbox(managerId)).toEqual([])
+    expect(await due()).toEqual([managerId])
+    await set.settled(set.open().runtime.resume(rootId).result)
+    expect(await due()).toEqual([])
+  })
+
   it('waits in the inbox of a parent whose agent that process does not know', async () => {
     const set = office()
     const { rootId, managerId, questions } = await set.begin()

@@ -194,9 +194,16 @@ export function endsRun(events: readonly RuntimeEvent[]): boolean {
   return events.some(({ type }) => type === 'run_finished')
 }
 
-/** Returns true if an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */
-export function takesEntries({ consumedInboxKeys = [] }: AppendOptions): boolean {
-  return consumedInboxKeys.length > 0
+/**
+ * Returns true if an append takes entries out of the inbox, or makes a run due: a start that nobody drives, the end of a child
+ * run. Those who follow `changes` with `inbox` get a hint then.
+ */
+export function hintsInbox(
+  { expectedSeq }: ExpectedHead,
+  { consumedInboxKeys = [], lease, wakes }: AppendOptions,
+): boolean {
+  const isUndriven = expectedSeq === 0 && lease === undefined
+  return consumedInboxKeys.length > 0 || isUndriven || wakes !== undefined
 }
 
 /** Returns true for the error of a command that came after the end of its run. */

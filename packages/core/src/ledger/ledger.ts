@@ -163,7 +163,7 @@ export interface TailedEvent {
  * - `changes` emits, without content, when the run's events or inbox may have changed, also in another process;
  *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change. With
  *   `inbox` the caller follows only what is put into the inbox and taken out of it: a ledger that can tell emits
- *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends. An
+ *   nothing for an append that takes no entry and makes no run due, so that a writer does not read its inbox after each of its own appends. An
  *   `acquire` emits for those too: the writer that lost the run stops its tools when it learns of it.
  *   It completes when the ledger is closed, for those that subscribe later, too, and by then every read is refused: so
  *   what follows a run is cut off with the error of a read, and does not wait for ever.
@@ -275,7 +275,7 @@ export interface RunWait {
  * - `due` yields what is due and has no lease that lasts, by `dueAt`, then by the place in the store. It finds them by an index: what it
  *   costs does not depend on how many runs wait. It may leave out, or yield, what becomes due or is taken while it is read.
  * - There is no feed of its own of what becomes due: a start, a put and the end of a child run each make a run due, and are hinted
- *   at by `changes()`. To follow them, look with `due({ before: now })` after a hint and at the next `wakeAt`, and from time to time,
+ *   at by `changes(undefined, 'inbox')`. To follow them, look with `due({ before: now })` after a hint and at the next `wakeAt`, and from time to time,
  *   since a lease ends without a hint.
  */
 export interface RunLeases {

@@ -18,7 +18,7 @@ import {
   type SessionPlace,
   readSessionPlace,
   toStorableText,
-  takesEntries,
+  hintsInbox,
   createUnknownCursorError,
   createUnreadInboxError,
 } from './append-rules.ts'
@@ -211,7 +211,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       if (ends) run.lease = run.dueAt = undefined
       else if (lease && kept.length > 0) giveLease(run, lease)
       if (wakes !== undefined && kept.length > 0) wake(runs.get(wakes))
-      changes.notify(runId, takesEntries(options))
+      changes.notify(runId, hintsInbox(expected, options))
       return run.head
     },
     async acquire(runId, claim) {

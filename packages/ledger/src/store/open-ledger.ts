@@ -16,7 +16,7 @@ import {
   requireTextId,
   requireWellFormed,
   toStorableText,
-  takesEntries,
+  hintsInbox,
   toDueAt,
 } from '@tallystick/core/store-kit'
 import type { InboxEntry } from '@tallystick/core/vocabulary'
@@ -65,7 +65,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
           events: events.map((event) => encodeEvent(event, sealer)),
         }),
       )
-      store.changed(runId, takesEntries(options))
+      store.changed(runId, hintsInbox(expected, options))
       return head
     },
     async acquire(runId, claim) {

@@ -25,7 +25,7 @@ import {
  * Resolves once a hint came after which the condition holds. A hint may come for nothing, so the first proves little;
  * one that never comes leaves the case hanging, for the runner's time limit.
  */
-async function waitForHint(
+export async function waitForHint(
   ledger: Ledger,
   act: () => Promise<unknown>,
   holds: () => Promise<boolean>,

@@ -2,6 +2,7 @@ import type { Ledger, RunId } from '@tallystick/core'
 import type { DueFilter, Head, RunWait, TakeOverClaim } from '@tallystick/core/vocabulary'
 import { sampleFacts } from '../samples/events.ts'
 import { sampleRunId, stampFacts } from '../samples/values.ts'
+import { waitForHint } from './changes.ts'
 import {
   appendAt,
   appendFirst,
@@ -196,6 +197,21 @@ export const dueCases: readonly LedgerContractCase[] = [
     const missing = { runId: sampleRunId(9), dueAt: 0 }
     await requireRefusal(collect(ledger.due({ before: late, after: missing })), 'run_not_found')
   }),
+  checkLedger(
+    'a follower of every inbox is hinted at a start that nobody drives, and at the end of a child run',
+    async (ledger) => {
+      const isDue = (runId: RunId) => async () =>
+        (await collect(ledger.due({ before: Infinity }))).some((due) => due.runId === runId)
+      const inboxes = ledger.changes(undefined, 'inbox')
+      await waitForHint(ledger, () => startRun(ledger), isDue(run), inboxes)
+      const child = await startDriven(ledger, held, otherRun)
+      await ledger.acquire(run, held)
+      await ledger.release(run, 'a', {})
+      const ending = [sampleFacts(otherRun).run_finished]
+      const end = (): Promise<Head> => appendAt(ledger, child, ending, { runId: otherRun, wakes: run })
+      await waitForHint(ledger, end, isDue(run), inboxes)
+    },
+  ),
   checkLedger('a wrong filter of due runs, and a wrong wait, is refused', async (ledger) => {
     await startDriven(ledger, held)
     const wrong = [
