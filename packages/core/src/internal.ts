@@ -197,6 +197,7 @@ export { failureClasses } from './values/errors.ts'
 export { defaultHost } from './values/host.ts'
 export { deriveRunId } from './values/ids.ts'
 export {
+  copyJson,
   getOwn,
   isFrozenOnce,
   isJson,
