@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import type { CommandContext } from '@tallystick/cli'
 import { createRuntime, type Ledger } from '@tallystick/core'
 import { chatPage } from '@tallystick/example-chat-page'
-import { createServer, supervise } from '@tallystick/server'
+import { startWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
+import { createServer } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import { playedBy } from './choose-model.ts'
 import type { Demo } from './open-demo.ts'
@@ -29,7 +31,7 @@ export async function serveDemo({ print, say }: CommandContext, served: ServedDe
   const server = createServer({ runtime, agents: [demo.agent] })
   const fetch = async (request: Request): Promise<Response> => page(request) ?? server.fetch(request)
   const listening = await serve({ ...server, fetch }, { port })
-  const supervisor = supervise({ runtime, ledger })
+  const worker = await startWorker({ runtime, engine: pollingEngine({ ledger }) })
   const stopped = Promise.race(['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)))
   try {
     await print(`${listening.url}/#token=${server.token}\n`)
@@ -37,7 +39,6 @@ export async function serveDemo({ print, say }: CommandContext, served: ServedDe
     await stopped
     say('Stopping: work in flight may finish.')
   } finally {
-    await supervisor.stop()
-    await listening.close()
+    await Promise.all([worker.stop(5_000), listening.close()])
   }
 }

@@ -1,7 +1,9 @@
 import { createRuntime, defineAgent } from '@tallystick/core'
 import { scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { createServer, supervise } from '@tallystick/server'
+import { startWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
+import { createServer } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import { defineTool, settledLater } from '@tallystick/tools'
 import { z } from 'zod'
@@ -69,13 +71,12 @@ export async function startBackOffice({
         ? { name: 'back office', sees: 'everything' }
         : undefined,
   })
-  const supervisor = supervise({ runtime, ledger })
+  const worker = await startWorker({ runtime, engine: pollingEngine({ ledger }) })
   const listening = await serve(server, { port })
   return {
     url: listening.url,
     async close() {
-      await supervisor.stop()
-      await listening.close()
+      await Promise.all([worker.stop(5_000), listening.close()])
       await ledger.close()
     },
   }

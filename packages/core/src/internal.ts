@@ -197,7 +197,6 @@ export { failureClasses } from './values/errors.ts'
 export { defaultHost } from './values/host.ts'
 export { deriveRunId } from './values/ids.ts'
 export {
-  copyJson,
   getOwn,
   isFrozenOnce,
   isJson,

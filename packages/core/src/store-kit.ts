@@ -31,6 +31,7 @@ export {
 } from './ledger/changes.ts'
 export { closeByUsing, type OpenLedger } from './ledger/ledger.ts'
 export {
+  requireAppend,
   requireEventQuery,
   requirePut,
   requireRead,

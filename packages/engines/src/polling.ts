@@ -24,10 +24,16 @@ const pollingOptions = fields<PollingOptions>(
 
 const [firstRetryMs, lastRetryMs] = [5_000, 3_600_000]
 
+/** The newest runs, of which a worker that starts takes up at once those of processes that have died on this machine. */
+const newestRuns = 100
+
 /**
  * Drives the runs of a ledger that have something to do and that no process drives: those that were enqueued or sent a command,
  * whose time has come, and whose process has died. It needs no server but the ledger's. Any number of processes may do so, since
  * whoever drives a run has its lease; and beside another engine it finds what that one has lost.
+ *
+ * A run whose process has died is due when its lease ends, after 12 seconds at most. A worker that starts, as after a crash, does
+ * not wait for that: it takes up at once those of the newest runs whose process has died on this machine.
  *
  * A run whose drive fails here waits longer after each failure, an hour at most, or until something new is recorded of it.
  */
@@ -86,6 +92,7 @@ class Poll implements EngineWorker {
   >()
   readonly #hints: { unsubscribe(): void }
   #stopTimer = (): void => {}
+  #isStarted = false
   #looking: Promise<void> | undefined
   #isAskedAgain = false
 
@@ -128,7 +135,7 @@ class Poll implements EngineWorker {
     this.#stopTimer()
     try {
       if (this.#driving.size < concurrency) {
-        for await (const { runId } of ledger.due({ before: clock.now() })) {
+        for await (const { runId } of this.#due()) {
           const root = await findOpenRoot(ledger, runId)
           if (this.#stopping.signal.aborted) return
           if (this.#driving.has(root) || !(await this.#mayDrive(root))) continue
@@ -140,6 +147,19 @@ class Poll implements EngineWorker {
       report(error, 'The runs that are due could not be read')
     }
     if (!this.#stopping.signal.aborted) this.#stopTimer = clock.schedule(everyMs, () => this.look(), 'upkeep')
+  }
+
+  /** Yields the runs that are due; at the start, first those whose process is known to have died. */
+  async *#due(): AsyncGenerator<{ readonly runId: RunId }, void> {
+    const { ledger, clock } = this.#settings
+    if (!this.#isStarted) {
+      for await (const { runId } of ledger.runs({ limit: newestRuns })) {
+        const lease = await ledger.lease(runId)
+        if (lease !== undefined && defaultHost.process?.hasEnded(lease.holder) === true) yield { runId }
+      }
+      this.#isStarted = true
+    }
+    yield* ledger.due({ before: clock.now() })
   }
 
   async #mayDrive(runId: RunId): Promise<boolean> {

@@ -1,5 +1,7 @@
 import { omitUndefined } from '@tallystick/core/internal'
-import { createServer, supervise } from '@tallystick/server'
+import { startWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
+import { createServer } from '@tallystick/server'
 import { serve as listen } from '@tallystick/server/node'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { firstValueFrom } from 'rxjs'
@@ -31,8 +33,9 @@ export function declareServe(verb: Command, context: CommandContext): void {
             const given = () => configured.context
             const server = createServer({ runtime, agents: configured.named, context: given, report })
             const listening = await listen(server, omitUndefined({ port, host }))
-            const supervisor = isSupervised
-              ? supervise({ runtime, ledger, context: given, report })
+            const engine = pollingEngine({ ledger, report })
+            const worker = isSupervised
+              ? await startWorker({ runtime, engine, context: configured.context })
               : undefined
             try {
               const { url } = listening
@@ -42,8 +45,7 @@ export function declareServe(verb: Command, context: CommandContext): void {
               await firstValueFrom(stop$)
               say('Stopping: what is in flight may end.')
             } finally {
-              await supervisor?.stop()
-              await listening.close()
+              await Promise.all([worker?.stop(5_000), listening.close()])
             }
           }),
         ),

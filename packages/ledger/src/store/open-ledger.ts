@@ -10,6 +10,7 @@ import {
   closeByUsing,
   type OpenLedger,
   OpenUses,
+  requireAppend,
   requireInboxKey,
   requirePut,
   requireTextId,
@@ -54,8 +55,9 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
   const ledger: Ledger & { readonly [internals]: Internals } = {
     deltaDelayMs,
     async append(runId, expected, events, options) {
-      requireWellFormed(runId, expected, events)
+      requireAppend(runId, expected, events)
       database.requireOpen()
+      requireWellFormed(runId, expected, events)
       const { durability, consumedInboxKeys: takes = [], lease, wakes } = options
       const head = await sealing.append(runId, events, (sealer) =>
         store.append({

@@ -3,7 +3,9 @@
 import { createRuntime, defineAgent, type Model } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { Observable } from 'rxjs'
-import { createServer, supervise } from '@tallystick/server'
+import { startWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
+import { createServer } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import type { Told } from './serving.ts'
 
@@ -46,7 +48,8 @@ const ledger = sqliteLedger(path)
 const runtime = createRuntime({ ledger, agents: [agent], host: { report } })
 const server = createServer({ runtime, agents: [agent], report })
 const listening = await serve(server)
-supervise({ runtime, ledger, report, everyMs: 500, maxRuns: 1_000 })
+const engine = pollingEngine({ ledger, report, everyMs: 500 })
+await startWorker({ runtime, engine, concurrency: 1_000 })
 
 let maxBytes = 0
 const watching = setInterval(() => {

@@ -1,7 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError, type RunId, type Tool } from '@tallystick/core'
 import {
-  copyJson,
   leastResultChars,
   omitUndefined,
   option,
@@ -246,7 +245,7 @@ export function createTool<
       }
       let parsing: ReturnType<typeof schema.parse>
       try {
-        parsing = schema.parse(copyJson(input))
+        parsing = schema.parse(structuredClone(input))
       } catch (error) {
         return unchecked(error)
       }
@@ -258,7 +257,7 @@ export function createTool<
     run: (call) => runTool(body, call),
     ...(reconcile && {
       async reconcile({ runId, turn, toolCallId, attempt, idempotencyKey, context: own, input }) {
-        const parsed = await schema.parse(copyJson(input))
+        const parsed = await schema.parse(structuredClone(input))
         if (!parsed.ok) return { state: 'unknown' }
         const doubt = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
         const answer: unknown = await reconcile(parsed.value, doubt)

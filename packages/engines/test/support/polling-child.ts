@@ -1,10 +1,11 @@
-// A process that drives and supervises runs of a Postgres ledger until it is killed, or its parent is gone. Arguments: the
-// connection string, the schema, and how long a lease lasts, in milliseconds.
+// A process that drives the runs of a Postgres ledger that are due until it is killed, or its parent is gone. Arguments: the
+// connection string and the schema.
 import { Observable } from 'rxjs'
 import { createRuntime, defineAgent, type Model } from '@tallystick/core'
 import { postgresLedger } from '@tallystick/ledger/postgres'
-import { supervise } from '@tallystick/server'
-import type { Asked, Told } from './supervising.ts'
+import { startWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
+import type { Asked, Told } from './polling-process.ts'
 
 const [connectionString = '', schema = ''] = process.argv.slice(2)
 const tell = (told: Told): void => void process.send?.(told)
@@ -38,14 +39,13 @@ const model: Model = {
 const agent = defineAgent({ name: 'patient', instructions: 'Wait.', model })
 const ledger = postgresLedger({ connectionString, schema })
 const runtime = createRuntime({ ledger, agents: [agent], host: { report } })
-// It looks when its parent asks it to.
-const supervisor = supervise({
-  ...{ runtime, ledger, report, everyMs: 2 ** 31 - 1 },
-})
 
 async function carryOut(asked: Asked): Promise<void> {
   if ('start' in asked) tell({ started: runtime.run(agent, asked.start).id })
-  if ('look' in asked) tell({ taken: await supervisor.look() })
+  if ('work' in asked) {
+    await startWorker({ runtime, engine: pollingEngine({ ledger, report, everyMs: 50 }) })
+    tell({ working: true })
+  }
   if ('answer' in asked) {
     isAnswering = true
     for (const answer of waiting.splice(0)) answer()

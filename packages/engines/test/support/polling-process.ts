@@ -2,27 +2,27 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 
-/** What a supervising process is asked: to start a run, to look for runs, to answer every model call. */
-export type Asked = { readonly start: string } | { readonly look: true } | { readonly answer: true }
+/** What a process is asked: to start a run, to drive those that are due, to answer every model call. */
+export type Asked = { readonly start: string } | { readonly work: true } | { readonly answer: true }
 
 /** What it tells. */
 export type Told =
   | { readonly ready: true }
   | { readonly started: string }
-  | { readonly taken: readonly string[] }
+  | { readonly working: true }
   | { readonly called: string }
   | { readonly idle: true }
   | { readonly fault: string }
 
-/** A process of its own that drives and supervises runs. */
-export interface Supervising {
+/** A process of its own that drives runs. */
+export interface PollingProcess {
   /** The inputs of the runs for which it has called its model, in order. */
   readonly calls: readonly string[]
   readonly faults: readonly string[]
   /** Starts a run, and resolves when its model has been called. */
   start(input: string): Promise<void>
-  /** Looks once, and returns the runs that it takes up. */
-  look(): Promise<readonly string[]>
+  /** Drives the runs that are due, from now on. */
+  work(): Promise<void>
   /** Resolves when it has called its model so often. */
   called(times: number): Promise<void>
   /** Answers every model call, and resolves when it drives no run any more. */
@@ -32,8 +32,8 @@ export interface Supervising {
 }
 
 /** Starts a process, which does not outlive the test. */
-export async function startSupervising(...args: readonly string[]): Promise<Supervising> {
-  const child = fork(new URL('supervising-process.ts', import.meta.url), [...args])
+export async function startPollingProcess(...args: readonly string[]): Promise<PollingProcess> {
+  const child = fork(new URL('polling-child.ts', import.meta.url), [...args])
   onTestFinished(() => void child.kill('SIGKILL'))
   const calls: string[] = []
   const faults: string[] = []
@@ -45,7 +45,7 @@ export async function startSupervising(...args: readonly string[]): Promise<Supe
   })
   const heard = (isIt: (told: Told) => boolean): Promise<Told> =>
     new Promise((resolve, reject) => {
-      const end = (code: number | null): void => reject(new Error(`A supervising process ended (${code}).`))
+      const end = (code: number | null): void => reject(new Error(`A polling process ended (${code}).`))
       const hear = (told: Told): void => {
         if (!isIt(told)) return
         hearers.delete(hear)
@@ -73,10 +73,7 @@ export async function startSupervising(...args: readonly string[]): Promise<Supe
       await ask({ start: input }, 'started')
       await called(times)
     },
-    async look() {
-      const told = await ask({ look: true }, 'taken')
-      return 'taken' in told ? told.taken : []
-    },
+    work: async () => void (await ask({ work: true }, 'working')),
     answer: async () => void (await ask({ answer: true }, 'idle')),
     async kill() {
       const ended = once(child, 'exit')
