@@ -182,6 +182,106 @@ describe('runtime.drive', () => {
     expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
   })
 
+  it('leaves nothing of itself to a later resume in the same process', async () => {
+    const set = stage({ steps: [{ fail: 'rate_limited', retryAfterMs: 60_000 }, { text: 'Hi.' }] })
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
+    const handedBack = set.runtime.drive(runId, { signal: AbortSignal.abort() })
+    expect(await set.waitUntilSettled(handedBack)).toMatchObject({ status: 'handedBack' })
+    expect(await set.waitUntilSettled(set.runtime.drive(runId))).toMatchObject({ status: 'parked' })
+    expect(await set.waitUntilSettled(set.runtime.resume(runId).result)).toMatchObject({ text: 'Hi.' })
+  })
+
+  it('lets a later resume follow another process', async () => {
+    const begun = Promise.withResolvers<void>()
+    const finish = Promise.withResolvers<string>()
+    const pay = testTool({
+      ...{ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) },
+      run: () => {
+        begun.resolve()
+        return finish.promise
+      },
+    })
+    const set = stage({ steps: [calling('pay')], tools: [pay] })
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Pay.'))
+    expect(await set.waitUntilSettled(set.runtime.drive(runId))).toMatchObject({ status: 'waiting' })
+    const { pendingApprovals } = await set.waitUntilSettled(set.runtime.resume(runId).result)
+    const { toolCallId } = pendingApprovals[0]!
+    await set.runtime.post(runId, { type: 'approve', toolCallId, by: 'ada' }, { key: 'a' })
+    const driving = worker(set, [{ text: 'Paid.' }], [pay]).drive(runId)
+    await begun.promise
+    const followed = set.runtime.resume(runId).result
+    finish.resolve('fine')
+    expect(await set.waitUntilSettled(driving)).toMatchObject({ status: 'done' })
+    expect(await set.waitUntilSettled(followed)).toMatchObject({ text: 'Paid.' })
+  })
+
+  it('does not park a run whose agent prepares a turn, however far its limit is', async () => {
+    const set = stage({
+      limits: { maxDurationMs: 600_000 },
+      prepareTurn: async () => {
+        await Promise.resolve()
+        return { instructions: 'Be short.' }
+      },
+    })
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Hello.'))
+    expect(await set.waitUntilSettled(set.runtime.drive(runId))).toMatchObject({ status: 'done' })
+  })
+
+  it('joins what drives the run in this process, and leaves it at its own end', async () => {
+    const begun = Promise.withResolvers<void>()
+    const finish = Promise.withResolvers<string>()
+    const slow = testTool({
+      name: 'slow',
+      run: () => {
+        begun.resolve()
+        return finish.promise
+      },
+    })
+    const set = stage({ steps: [calling('slow'), { text: 'Done.' }], tools: [slow] })
+    const run = set.start()
+    await begun.promise
+    const joined = set.runtime.drive(run.id)
+    const short = set.runtime.drive(run.id, { maxMs: 1_000 })
+    const start = { agent: set.agent.name, input: 'Go.' }
+    const aborted = set.runtime.drive(run.id, { start, signal: AbortSignal.abort() })
+    set.clock.advance(1_000)
+    expect(await short).toMatchObject({ status: 'handedBack' })
+    expect(await aborted).toMatchObject({ status: 'handedBack' })
+    finish.resolve('fine')
+    expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
+    expect(await joined).toMatchObject({ status: 'done' })
+  })
+
+  it('hands a run back when the runtime is drained, and refuses what comes later', async () => {
+    const begun = Promise.withResolvers<void>()
+    const slow = testTool({
+      name: 'slow',
+      run: () => {
+        begun.resolve()
+        return new Promise(() => {})
+      },
+    })
+    const set = stage({ steps: [calling('slow')], tools: [slow] })
+    const runId = await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'Work.'))
+    const driving = set.runtime.drive(runId)
+    await begun.promise
+    await set.waitUntilSettled(set.runtime.drain(1_000))
+    expect(await set.waitUntilSettled(driving)).toMatchObject({ status: 'handedBack' })
+    await expect(set.runtime.drive(runId)).rejects.toThrow(/drained/)
+    await expect(set.runtime.enqueue(set.agent, 'More.')).rejects.toThrow(/drained/)
+    await expect(set.runtime.enqueue(set.agent, 'More.', { idempotencyKey: 'more' })).rejects.toThrow(
+      /drained/,
+    )
+    expect(await set.ledger.head(deriveRunId('more'))).toBeUndefined()
+  })
+
+  it('refuses a start that would wait for other runs', async () => {
+    const set = stage()
+    const options = { sessionId: 'chat', whenBusy: 'wait' }
+    const start = { agent: set.agent.name, input: 'Hello.', options }
+    await expect(set.runtime.drive(deriveRunId('10'), { start })).rejects.toThrow(/whenBusy is wait/)
+  })
+
   it('refuses options that it does not know', async () => {
     const set = stage()
     const wrong = { timeoutMs: 5 } as object
@@ -272,10 +372,50 @@ describe('a run with a child run', () => {
     const command = { type: 'approve', toolCallId: approval!.toolCallId, by: 'ada' } as const
     const posted = await set.waitUntilSettled(web.post(approval!.runId, command, { key: later(set) }))
     expect(posted).toEqual({ accepted: true, wake: runId })
+    // In that of the root, whose driver looks there last before it rests.
+    expect(await set.ledger.inbox(runId)).toMatchObject([{ command }])
     expect(pay.runs).toHaveLength(0)
     const second = open([{ text: 'All done.' }], [{ text: 'Paid.' }])
     expect(await set.waitUntilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
     expect(pay.runs).toHaveLength(1)
+  })
+})
+
+describe('a run with a child run in a stretch', () => {
+  it('hands the child run back with the stretch that drives both, whoever joined since', async () => {
+    const stop = new AbortController()
+    const begun = Promise.withResolvers<void>()
+    const slow = testTool({
+      ...{ name: 'slow', recovery: 'rerun' },
+      run: () => {
+        begun.resolve()
+        return slow.runs.length > 1 ? 'fine' : new Promise(() => {})
+      },
+    })
+    const { set, open, start, runId, first } = office([calling('slow')], [slow])
+    const driving = first.drive(runId, { start, signal: stop.signal, graceMs: 1_000 })
+    const joined = first.drive(runId, { start })
+    await begun.promise
+    stop.abort()
+    const rests = await set.waitUntilSettled(Promise.all([driving, joined]))
+    expect(rests).toMatchObject([{ status: 'handedBack' }, { status: 'handedBack' }])
+    const second = open([{ text: 'All done.' }], [{ text: 'Done.' }])
+    expect(await set.waitUntilSettled(second.drive(runId))).toMatchObject({ status: 'done' })
+    checkedRun(await set.eventsOf({ id: runId }))
+  })
+
+  it('continues the child run for a command in its own inbox', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const { set, open, start, runId, first } = office([calling('pay')], [pay])
+    await set.waitUntilSettled(first.drive(runId, { start }))
+    const { pendingApprovals } = await set.waitUntilSettled(first.resume(runId).result)
+    const child = pendingApprovals[0]!.runId
+    const web = open([], [])
+    const posted = await web.post(child, { type: 'cancel', reason: 'Not now.' }, { key: 'a' })
+    expect(posted).toEqual({ accepted: true, wake: runId })
+    const second = open([{ text: 'All done.' }], [])
+    expect(await set.waitUntilSettled(second.drive(runId))).toMatchObject({ status: 'done', pending: false })
+    expect(pay.runs).toHaveLength(0)
   })
 })
 

@@ -66,11 +66,11 @@ export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive 
       if (error instanceof RunNotFoundError) rest = { status: 'done', runId, seq: 0, pending: false }
       else throw error
     }
-    const { status, wakeAt } = rest
+    const { status, wakeAt, pending } = rest
     if (status === 'waiting' || status === 'parked' || status === 'handedBack') {
       // The timer first, then a look at the inbox: a command that came before the look is found, and whoever puts one after it wakes.
       if (wakeAt !== undefined) await engine.wake({ ...about, runId, at: wakeAt })
-      if (status === 'handedBack' || (await runtime.ledger.inbox(runId)).length > 0) {
+      if (status === 'handedBack' || pending || (await runtime.ledger.inbox(runId)).length > 0) {
         await engine.wake({ ...about, runId })
       }
     }

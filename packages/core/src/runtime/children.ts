@@ -19,6 +19,7 @@ import { deriveChildRunId, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { requireAnswer } from '../values/option.ts'
 import { formatError } from '../values/text.ts'
+import type { Stretch } from './drive.ts'
 import type { RunContext } from './run-context.ts'
 import type { RunDriver } from './run-driver.ts'
 import { loadState, readResult, readStart, type RunResult, toResult } from './run-result.ts'
@@ -47,11 +48,12 @@ export function driveChild(
 ): DrivenChild {
   const { ledger } = parts
   const childId = deriveChildRunId(state.runId, call.toolCallId)
-  const child = holdChild(state.runId, childId, parts, context)
+  const { child, stretch } = holdChild(state.runId, childId, parts, context)
   let begun: Promise<unknown> | undefined
   const begin = async (): Promise<void> => {
-    if (await ledger.head(childId)) return child.drive({ withChildren: true })
+    if (await ledger.head(childId)) return child.drive({ withChildren: true, stretch })
     child.start({
+      stretch,
       prepare: async () => ({ command: await buildChildStart(state, call, parts, context), context }),
     })
   }
@@ -86,18 +88,18 @@ export function driveChild(
   }
 }
 
+/** The driver of a child run, with what its parent hands down; it is driven for the stretch of its parent. */
 function holdChild(
   parentId: RunId,
   childId: RunId,
   { runs }: Pick<RuntimeParts, 'runs'>,
   context: unknown,
-): RunDriver {
+): { readonly child: RunDriver; readonly stretch: Stretch | undefined } {
   const child = runs.ensureDriver(childId)
   child.inheritContext(context)
   const parent = runs.ensureDriver(parentId)
   if (parent.takesOver) child.takesOver = true
-  child.stretch = parent.stretch
-  return child
+  return { child, stretch: parent.stretch }
 }
 
 /** Forwards a command to a child run of `root`, at any depth; drops it if `childId` is not one. */
@@ -259,10 +261,10 @@ async function resumeChild(
   withChildren: boolean,
 ): Promise<ChildEnding | undefined> {
   const childId = deriveChildRunId(parent.runId, toolCallId)
-  const child = holdChild(parent.runId, childId, parts, context)
+  const { child, stretch } = holdChild(parent.runId, childId, parts, context)
   const about = { withChildren, now: parts.host.clock.now() }
   if ((await canContinue(parts.ledger, childId, about)) && !parts.runs.isDrained) {
-    await child.resume({ withChildren }).catch((error: unknown) => {
+    await child.resume({ withChildren, stretch }).catch((error: unknown) => {
       // Another process drives the run now, and reports its end.
       if (!(error instanceof LedgerConflictError)) throw error
     })

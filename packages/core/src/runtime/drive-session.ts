@@ -8,6 +8,7 @@ import type { RunState } from '../machine/state.ts'
 import type { LedgerConflictError } from '../values/errors.ts'
 import { deriveChildRunId } from '../values/ids.ts'
 import { isOvertaken } from './commands.ts'
+import type { Stretch } from './drive.ts'
 import { isDrivenByOther, leaseMs } from './leases.ts'
 import { RunLoop } from './run-loop.ts'
 import type { RunDriver } from './run-driver.ts'
@@ -28,6 +29,8 @@ const patienceMs = 5_000
  */
 export class DriveSession {
   readonly #run: RunDriver
+  /** The stretch that it belongs to; without one, the run is driven until it stops. */
+  readonly stretch: Stretch | undefined
   /** The error with which the session was ended, whatever it waited for. */
   #aborted: { readonly error: unknown } | undefined
   /** Ends what is waited for with an error. */
@@ -35,9 +38,10 @@ export class DriveSession {
   #loop: RunLoop
   #released: Promise<void> | undefined
 
-  constructor(run: RunDriver) {
+  constructor(run: RunDriver, stretch?: Stretch) {
     this.#run = run
-    this.#loop = new RunLoop(run)
+    this.stretch = stretch
+    this.#loop = new RunLoop(run, stretch)
   }
 
   /** The loop that drives the run now, or drove it last. */
@@ -70,7 +74,7 @@ export class DriveSession {
         await this.#tellLedger()
         // A drain in between reached the loop that has ended.
         if (this.#loop.isDraining) break
-        this.#loop = new RunLoop(this.#run)
+        this.#loop = new RunLoop(this.#run, this.stretch)
         state = await this.#unlessAborted(this.awaitDecisions())
       }
       // In the inbox or not: no sender waits for an answer that this process will not give.
@@ -115,7 +119,7 @@ export class DriveSession {
         return await this.#loop.resume({ withChildren, takeOver: this.#run.takesOver })
       } catch (error) {
         // A stretch ends where another process drives the run.
-        if (!isDrivenByOther(error) || this.#run.stretch) throw error
+        if (!isDrivenByOther(error) || this.stretch) throw error
         const state = await this.#followedElsewhere(error)
         if (state) return state
       }

@@ -4,10 +4,9 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { decide } from '../machine/decide.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId, extractRunId } from '../values/ids.ts'
-import { omitUndefined } from '../values/json.ts'
 import { anyObject, fields, filledText, maybe, milliseconds, type Schema } from '../values/option.ts'
 import { placeFault } from '../values/schema.ts'
-import { isDescendantOf } from './children.ts'
+import { canContinue, isDescendantOf } from './children.ts'
 import {
   type CommandAcknowledgement,
   isOvertaken,
@@ -31,7 +30,8 @@ export interface Rest {
    * - `done`: the run has ended.
    * - `waiting`: the run is suspended: it continues by a command, or at `wakeAt`.
    * - `parked`: the run waits only for a time that is further away than `parkMs`, such as a retry-after; it continues at `wakeAt`.
-   * - `handedBack`: the stretch was told to end, by `maxMs` or its signal: drive the run again, here or elsewhere.
+   * - `handedBack`: the stretch was told to end, by `maxMs`, its signal or a drain of the runtime: drive the run again, here or
+   *   elsewhere.
    * - `lost`: another process drives the run. What was under way here was told to stop, and nothing is left to do.
    */
   readonly status: 'done' | 'waiting' | 'parked' | 'handedBack' | 'lost'
@@ -43,7 +43,7 @@ export interface Rest {
    * if only a command can wake it.
    */
   readonly wakeAt?: number
-  /** The inbox was not empty at the end: drive the run again. */
+  /** A command has come that nobody has decided yet, for the run or a child run: drive the run again. */
   readonly pending: boolean
 }
 
@@ -106,11 +106,17 @@ export const postOptions: Schema = fields<PostOptions>({ key: filledText }, { id
 export class Stretch {
   /** A loop that waits only for a time further away than this stops, in milliseconds. */
   readonly parkMs: number
+  /** Resolves when it is handed back. */
+  readonly whenHandedBack: Promise<'handedBack'>
   readonly #loops = new Set<RunLoop>()
+  readonly #onHandedBack: () => void
   #graceMs: number | undefined
 
   constructor(parkMs: number) {
     this.parkMs = parkMs
+    const handedBack = Promise.withResolvers<'handedBack'>()
+    this.whenHandedBack = handedBack.promise
+    this.#onHandedBack = () => handedBack.resolve('handedBack')
   }
 
   get isHandedBack(): boolean {
@@ -128,6 +134,7 @@ export class Stretch {
   handBack(graceMs: number): void {
     this.#graceMs = Math.min(graceMs, this.#graceMs ?? Infinity)
     for (const loop of this.#loops) loop.drain(this.#graceMs)
+    this.#onHandedBack()
   }
 }
 
@@ -153,14 +160,15 @@ export async function driveRun(
   signal?.addEventListener('abort', onAbort)
   if (signal?.aborted) onAbort()
   try {
-    const isThere = start === undefined || (await ledger.head(runId)) !== undefined
-    const driver = isThere ? runs.driverFor(runId, { context }) : undefined
-    if (driver) driver.stretch = stretch
-    const result = driver
-      ? await driver.resume({ withChildren: true })
-      : await startDriven(runs, runId, start as StartData, { context, stretch })
+    const isToStart = start !== undefined && (await ledger.head(runId)) === undefined
+    const result = isToStart
+      ? await startDriven(runs, runId, start, { context, stretch })
+      : await resumeDriven(runs, runId, { context, stretch })
+    if (result === 'handedBack') return await toHandedBack(runId, ledger)
     return await toRest(result, stretch, runs.parts)
   } catch (error) {
+    // Child runs are driven for this run alone.
+    stretch.handBack(graceMs)
     if (!isDrivenByOther(error) && !isOvertaken(error)) throw error
     const { seq = 0 } = (await ledger.head(runId)) ?? {}
     return { status: 'lost', runId, seq, pending: false }
@@ -170,13 +178,38 @@ export async function driveRun(
   }
 }
 
+interface Driven {
+  readonly context: unknown
+  readonly stretch: Stretch
+}
+
+async function resumeDriven(
+  runs: RunRegistry,
+  runId: RunId,
+  { context, stretch }: Driven,
+): Promise<RunResult | 'handedBack'> {
+  const driver = runs.driverFor(runId, { context })
+  const isJoined = driver.isDrivenHere
+  const result = driver.resume({ withChildren: true, stretch })
+  return await (isJoined ? untilHandedBack(result, stretch) : result)
+}
+
+/** What drives the run began elsewhere in this process, and goes on without this stretch. */
+function untilHandedBack(
+  result: Promise<RunResult>,
+  { whenHandedBack }: Stretch,
+): Promise<RunResult | 'handedBack'> {
+  return Promise.race([result, whenHandedBack])
+}
+
 async function startDriven(
   runs: RunRegistry,
   runId: RunId,
   { agent: name, input, options = {} }: StartData,
-  { context, stretch }: { readonly context: unknown; readonly stretch: Stretch },
-): Promise<RunResult> {
+  { context, stretch }: Driven,
+): Promise<RunResult | 'handedBack'> {
   requireRunOptions(options)
+  requireNoWait('drive', options['whenBusy'])
   const agent = runs.parts.agents.find(name)
   if (agent === undefined) {
     throw new ConfigurationError(
@@ -185,7 +218,12 @@ async function startDriven(
   }
   const { driver, same } = runs.start(agent, input, { ...options, context }, { runId, stretch })
   await same
-  return await driver.result
+  return await (same ? untilHandedBack(driver.result, stretch) : driver.result)
+}
+
+async function toHandedBack(runId: RunId, ledger: Ledger): Promise<Rest> {
+  const { seq = 0 } = (await ledger.head(runId)) ?? {}
+  return { status: 'handedBack', runId, seq, pending: (await ledger.inbox(runId)).length > 0 }
 }
 
 async function toRest(
@@ -193,13 +231,15 @@ async function toRest(
   { isHandedBack }: Stretch,
   { ledger, host }: RuntimeParts,
 ): Promise<Rest> {
-  const { runId, seq, status, wakeAt } = result
+  const { runId, seq, status, wakeAt = Infinity } = result
   if (status === 'done') return { status, runId, seq, pending: false }
-  const pending = (await ledger.inbox(runId)).length > 0
-  const rest = { runId, seq, pending, ...omitUndefined({ wakeAt }) }
-  // A child run may have been handed back while its parent waits for it.
-  if (isHandedBack && wakeAt !== undefined && wakeAt <= host.clock.now())
-    return { ...rest, status: 'handedBack' }
+  const now = host.clock.now()
+  // A command that came for a child run too late for the driver of that continues this one, too.
+  const isAsked =
+    (await ledger.inbox(runId)).length > 0 || (await canContinue(ledger, runId, { withChildren: false, now }))
+  const rest = { runId, seq, pending: isAsked, ...(wakeAt < Infinity && { wakeAt }) }
+  // What is due was left off: a child run that its parent waits for, too, and by a drain of the whole runtime.
+  if (wakeAt <= now) return { ...rest, status: 'handedBack' }
   return { ...rest, status: status === 'suspended' ? 'waiting' : isHandedBack ? 'handedBack' : 'parked' }
 }
 
@@ -233,8 +273,9 @@ export async function postCommand(
     const sent = new SentCommands(asked, ledger, host.clock)
     return { ...(await sent.refused(command, refusal)), wake }
   }
-  // The root is driven, and hands a command about a call of a child run down to it.
-  const target = asked === runId ? runId : wake
+  // The root is driven, and hands a command about a call of a child run down to it: in the inbox of that one, it would come too
+  // late for a root that is about to rest.
+  const target = 'toolCallId' in command ? wake : runId
   const isFresh = await ignoreEnded(ledger.put(target, { key, command, at: host.clock.now() }))
   if (isFresh === undefined) return { accepted: false, ...refuseAtEnd(target), wake }
   return { accepted: true, wake }
@@ -256,10 +297,10 @@ async function readParent(ledger: Ledger, runId: RunId): Promise<RunId | undefin
   return start.parent?.relation === 'child' ? start.parent.runId : undefined
 }
 
-/** Refuses a driver that cannot record a start without driving it. */
-export function requireQueueable(whenBusy: unknown): void {
+/** Refuses a start that would wait in this process for as long as the other runs of its session take. */
+export function requireNoWait(verb: 'drive' | 'enqueue', whenBusy: unknown): void {
   if (whenBusy !== 'wait') return
   throw new ConfigurationError(
-    'enqueue: whenBusy is wait, and enqueue drives nothing that could wait. Leave it out: while another run of the session is under way, enqueue rejects with a LedgerConflictError of kind session; try again when that one has ended.',
+    `${verb}: whenBusy is wait, but ${verb} does not wait for other runs. Leave it out: while another run of the session is under way, ${verb} rejects with a LedgerConflictError of kind session; try again when that one has ended.`,
   )
 }

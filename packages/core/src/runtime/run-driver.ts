@@ -128,6 +128,14 @@ const answerTimeoutMs = 5_000
 
 const nothing: Promise<void> = Promise.resolve()
 
+/** How a run is driven that is on record. */
+interface HowResumed {
+  /** Child runs that were under way are taken over, too. */
+  readonly withChildren: boolean
+  /** It is driven for a stretch; otherwise until it stops. */
+  readonly stretch?: Stretch | undefined
+}
+
 interface Given {
   readonly context: unknown
   readonly model: Model | undefined
@@ -149,8 +157,6 @@ export class RunDriver implements ErrorListener {
   readonly elsewhere: StoppedElsewhere
   /** Given by the application, from the next drive on: a loop under way keeps what it began with. */
   given: Given = { context: undefined, model: undefined, hooks: [] }
-  /** The stretch that it is driven for, from the next drive on; without one, it is driven until it stops. */
-  stretch: Stretch | undefined
   /** The next drive takes the run over also from a process that may be alive. */
   takesOver = false
   /** A call of this process waits for the run, so that its parent needs no other report of its end. */
@@ -234,6 +240,11 @@ export class RunDriver implements ErrorListener {
     return this.#session !== undefined
   }
 
+  /** The stretch that it is driven for now; its child runs are driven for it, too. */
+  get stretch(): Stretch | undefined {
+    return this.#session?.stretch
+  }
+
   /** Resolves when the end of the run was reported to its own parent. */
   get reported(): Promise<void> {
     return this.#reported
@@ -252,7 +263,7 @@ export class RunDriver implements ErrorListener {
     if (!this.#onTheirWay.isEmpty) return this.#afterDelivery()
     const refreshed = this.#session ? undefined : this.elsewhere.refresh()
     if (refreshed && this.#stopped) return this.#stoppedElsewhere(refreshed, this.#stopped)
-    return (this.#stopped ??= this.#ensureDriven(false))
+    return (this.#stopped ??= this.#ensureDriven({ withChildren: false }))
   }
 
   /** Commands to child runs may have continued this run. */
@@ -285,7 +296,7 @@ export class RunDriver implements ErrorListener {
   /** Starts the run. */
   start(run: BegunRun): void {
     this.#beginsHere = true
-    const session = this.#newSession()
+    const session = this.#newSession(run.stretch)
     void this.#drive(session, session.start(run))
   }
 
@@ -320,7 +331,7 @@ export class RunDriver implements ErrorListener {
     let there = await loadState(ledger, this.runId)
     if (there === undefined) {
       let found: RunState | undefined
-      const session = this.#newSession()
+      const session = this.#newSession(run.stretch)
       const begun = session.start(run).catch(async (error: unknown) => {
         found = error instanceof LedgerConflictError ? await loadState(ledger, this.runId) : undefined
         if (found === undefined) throw error
@@ -337,7 +348,7 @@ export class RunDriver implements ErrorListener {
       this.elsewhere.stoppedAt(there)
       return await this.#readResult(there)
     }
-    return await this.#ensureDriven(true)
+    return await this.#ensureDriven({ withChildren: true, stretch: run.stretch })
   }
 
   /** Makes the run of the first events of another, and drives it from there. */
@@ -353,24 +364,21 @@ export class RunDriver implements ErrorListener {
     return await awaitBegun(this.created)
   }
 
-  /**
-   * Drives the run until it stops; joins the drive session under way. With `withChildren`, it takes over child runs, too, that
-   * were under way.
-   */
-  resume({ withChildren }: { readonly withChildren: boolean }): Promise<RunResult> {
-    const result = this.#ensureDriven(withChildren)
+  /** Drives the run until it stops; joins the drive session under way. */
+  resume(how: HowResumed): Promise<RunResult> {
+    const result = this.#ensureDriven(how)
     this.notice.markObserved()
     return result
   }
 
   /** The same for a caller that does not wait. */
-  drive({ withChildren }: { readonly withChildren: boolean }): void {
-    void this.#ensureDriven(withChildren)
+  drive(how: HowResumed): void {
+    void this.#ensureDriven(how)
   }
 
-  #ensureDriven(withChildren: boolean): Promise<RunResult> {
+  #ensureDriven({ withChildren, stretch }: HowResumed): Promise<RunResult> {
     if (this.#session && this.#stopped) return this.#stopped
-    const session = this.#newSession()
+    const session = this.#newSession(stretch)
     return this.#drive(session, session.resume(withChildren))
   }
 
@@ -473,8 +481,8 @@ export class RunDriver implements ErrorListener {
     return await this.whenStopped.finally(stopTimer)
   }
 
-  #newSession(): DriveSession {
-    const session = new DriveSession(this)
+  #newSession(stretch?: Stretch): DriveSession {
+    const session = new DriveSession(this, stretch)
     this.#session = session
     this.elsewhere.began()
     this.notice.begin()

@@ -5,7 +5,7 @@ import { emptyHead, isUnreadInbox } from '../ledger/append-rules.ts'
 import { advance, chooseDurability, type EventBatch, joinBatches } from '../machine/advance.ts'
 import { summarizeCalls } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
-import { isSuspended } from '../machine/next-action.ts'
+import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import { requiredEffects, requiresEffects } from '../machine/required-effects.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
@@ -103,9 +103,9 @@ export class RunLoop {
   #isQueued = false
   readonly #stretch: Stretch | undefined
 
-  constructor(run: RunDriver) {
+  constructor(run: RunDriver, stretch?: Stretch) {
     this.#run = new RunContext(run)
-    this.#stretch = run.stretch
+    this.#stretch = stretch
     this.#inbox = new RunInbox(this.#run)
     this.#effects = new Effects(this.#run)
   }
@@ -261,13 +261,13 @@ export class RunLoop {
     }
     if (action.kind === 'finished') return true
     if (action.kind === 'suspend') return this.#mayStop(state)
-    return this.#parks(state, action.wakeAt) ? this.#mayStop(state) : this.#arrives(action.wakeAt)
+    return this.#parks(state) ? this.#mayStop(state) : this.#arrives(action.wakeAt)
   }
 
-  /** True if the run waits only for a time, and longer than its stretch lets it. */
-  #parks(state: RunState, wakeAt: number | undefined): boolean {
-    if (this.#stretch === undefined || wakeAt === undefined || requiresEffects(state)) return false
-    return wakeAt - this.#run.clock.now() > this.#stretch.parkMs && this.#run.mailbox.empty
+  /** True if the run waits only for a time, and longer than its stretch lets it. One that waits for code of its agent does not. */
+  #parks(state: RunState): boolean {
+    if (this.#stretch === undefined || requiresEffects(state) || !this.#run.mailbox.empty) return false
+    return (findWakeTime(state) ?? 0) - this.#run.clock.now() > this.#stretch.parkMs
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */

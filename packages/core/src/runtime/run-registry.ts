@@ -36,7 +36,6 @@ export interface GivenToRun {
   readonly context?: unknown
   readonly model?: Model | undefined
   readonly hooks?: GivenHooks | undefined
-  readonly stretch?: Stretch | undefined
 }
 
 /** How a run that begins is driven; by this process until it stops, unless it says otherwise. */
@@ -136,8 +135,14 @@ export class RunRegistry {
       const made = await (context as ContextOfRecord).contextFor(record)
       return { command: { ...commandIn(made), ...about }, context: made }
     }
-    const begun = { prepare, isQueued, waits: whenBusy === 'wait', asked: () => toCancelCommand(signal) }
-    const started = { context, model, hooks, stretch }
+    const begun = {
+      prepare,
+      isQueued,
+      stretch,
+      waits: whenBusy === 'wait',
+      asked: () => toCancelCommand(signal),
+    }
+    const started = { context, model, hooks }
     const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
     const order = { agent: agent.name, message, history, sessionId, subject, ...own }
     const run =
@@ -151,7 +156,6 @@ export class RunRegistry {
   #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunDriver {
     const driver = this.driverFor(runId, given)
     driver.live.beginsHere()
-    driver.stretch = given.stretch
     driver.start(begun)
     return driver
   }
@@ -166,7 +170,6 @@ export class RunRegistry {
     const same = held.joined(order)
     if (same) return { driver: held, same }
     const driver = this.driverFor(runId, given)
-    driver.stretch = given.stretch
     driver.startOnce(begun, order)
     return { driver }
   }
@@ -211,8 +214,8 @@ export class RunRegistry {
   }
 
   /** The writer of the run has failed: this process holds it no more. */
-  failed({ runId }: RunDriver): void {
-    this.#drivers.delete(runId)
+  failed(run: RunDriver): void {
+    if (this.#drivers.get(run.runId)?.deref() === run) this.#drivers.delete(run.runId)
   }
 
   /** Reports the end of a run to its parent, if it has one. */

@@ -9,6 +9,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Model } from '../models/model.ts'
 import type { Host } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
+import type { Stretch } from './drive.ts'
 import type { HeldLeases } from './leases.ts'
 import type { RunRegistry } from './run-registry.ts'
 import type { KnownEnds } from './session.ts'
@@ -54,6 +55,8 @@ export interface BegunRun {
   readonly waits?: boolean
   /** Its start is recorded, and no more. */
   readonly isQueued?: boolean
+  /** It is driven for a stretch; otherwise until it stops. */
+  readonly stretch?: Stretch | undefined
   /** A command to decide together with its start. */
   readonly asked?: () => OutsideCommand | undefined
 }

@@ -11,7 +11,7 @@ import { findHostDigest, createUniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, numberFrom, requireOptions } from '../values/option.ts'
 import { describeUnreadAnswer } from './commands.ts'
-import { driveOptions, driveRun, postCommand, postOptions, requireQueueable } from './drive.ts'
+import { driveOptions, driveRun, postCommand, postOptions, requireNoWait } from './drive.ts'
 import { readInterruptedRuns, readSuspendedRuns } from './follow-run.ts'
 import type { ForkOptions } from './fork.ts'
 import { checkHost, createRunIdMaker } from './host.ts'
@@ -101,7 +101,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     enqueue: (agent, input, ...[own = {}]) =>
       runs.answer(`A run of ${agent.name} was not enqueued, and nobody waited for it`, async () => {
         requireRunOptions(own)
-        requireQueueable(own.whenBusy)
+        requireNoWait('enqueue', own.whenBusy)
         const { driver, same } = runs.start(agent, input, own, { isQueued: true })
         await same
         await driver.result
