@@ -39,7 +39,8 @@ export function fileLedger(path: string): Ledger {
       ),
     release: (runId, holder, wait) =>
       file.change({ do: 'release', runId, holder, wait }, false, () => memory.release(runId, holder, wait)),
-    put: (runId, entry) => file.change({ do: 'put', runId, entry }, true, () => memory.put(runId, entry)),
+    put: (runId, entry, options) =>
+      file.change({ do: 'put', runId, entry }, true, () => memory.put(runId, entry, options)),
     head: (runId) => file.answer(() => memory.head(runId)),
     inbox: (runId) => file.answer(() => memory.inbox(runId)),
     read: (runId, range) => file.items(() => memory.read(runId, range)),

@@ -33,6 +33,7 @@ export { closeByUsing, type OpenLedger } from './ledger/ledger.ts'
 export {
   requireAppend,
   requireEventQuery,
+  refuseTransaction,
   requirePut,
   requireRead,
   requireDueFilter,

@@ -5,6 +5,7 @@ export type {
   ExpectedHead,
   Head,
   InboxEntry,
+  PutOptions,
   Lease,
   LeaseClaim,
   DueFilter,

@@ -455,5 +455,7 @@ describe('runtime.post', () => {
     expect(await set.runtime.post(runId, steer, { key: 'a' })).toMatchObject({ accepted: true })
     await expect(set.runtime.post('7'.repeat(26), steer, { key: 'a' })).rejects.toThrow(RunNotFoundError)
     await expect(set.runtime.post(runId, steer, {} as never)).rejects.toThrow(ConfigurationError)
+    // A memory ledger has no transaction that the command could be undone with.
+    await expect(set.runtime.post(runId, steer, { key: 'b', within: {} })).rejects.toThrow(/within/)
   })
 })

@@ -70,7 +70,7 @@ export function createClient(options: ClientOptions): EngineClient {
       return runId
     },
     async post(runId, command, { key, priority, tenant, within }) {
-      const { wake, ...acknowledgement } = await runtime.post(runId, command, { key })
+      const { wake, ...acknowledgement } = await runtime.post(runId, command, { key, within })
       if (acknowledgement.accepted) await engine.wake({ runId: wake, priority, tenant }, within)
       return acknowledgement
     },

@@ -46,6 +46,15 @@ export interface InboxEntry {
   readonly at: number
 }
 
+/** How an entry is put. */
+export interface PutOptions {
+  /**
+   * A client of the store's own database with an open transaction: the entry is there once that is committed. A store without
+   * such clients refuses it with a `ConfigurationError`.
+   */
+  readonly within?: unknown
+}
+
 /** A run in a list. */
 export interface RunRecord {
   readonly runId: RunId
@@ -198,7 +207,7 @@ export interface Ledger extends RunLeases {
   find(query?: EventQuery): AsyncIterable<RuntimeEvent>
   runs(filter?: RunFilter): AsyncIterable<RunRecord>
   due(filter: DueFilter): AsyncIterable<DueRun>
-  put(runId: RunId, entry: InboxEntry): Promise<boolean>
+  put(runId: RunId, entry: InboxEntry, options?: PutOptions): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
   changes(runId?: RunId, part?: 'inbox'): Observable<void>

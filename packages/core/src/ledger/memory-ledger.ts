@@ -39,6 +39,7 @@ import {
   matchesQuery,
   requireDueFilter,
   requireEventQuery,
+  refuseTransaction,
   requirePut,
   requireRead,
   requireRunFilter,
@@ -260,8 +261,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
         yield due
       }
     },
-    async put(runId, entry) {
+    async put(runId, entry, options) {
       requirePut(runId, entry)
+      refuseTransaction(options)
       const run = requireRun(runId)
       const { key, command, at } = entry
       requireInboxKey(key)

@@ -1,4 +1,14 @@
-import type { DueFilter, DueRun, EventQuery, ExpectedHead, InboxEntry, RunFilter, RunWait } from './ledger.ts'
+import type {
+  DueFilter,
+  DueRun,
+  EventQuery,
+  ExpectedHead,
+  InboxEntry,
+  PutOptions,
+  RunFilter,
+  RunWait,
+} from './ledger.ts'
+import { ConfigurationError } from '../values/errors.ts'
 import { type EventEnvelope, type EventType, eventTypes } from '../events/event.ts'
 import { findNearestName } from '../values/text.ts'
 import {
@@ -138,6 +148,14 @@ export function requireAppend(runId: unknown, expected: unknown, events: unknown
 export function requirePut(runId: unknown, entry: unknown): void {
   requireTextId('ledger.put', runId)
   requireOptions('ledger.put', inboxEntry, entry, 'the entry')
+}
+
+/** Refuses a transaction of the caller's in a store that joins none: the entry would stay after a rollback. Throws a `ConfigurationError`. */
+export function refuseTransaction({ within }: PutOptions = {}): void {
+  if (within === undefined) return
+  throw new ConfigurationError(
+    'ledger.put: within is a transaction of the database of the ledger, and this ledger joins none, so a rollback would not take the entry back. Leave it out, or use postgresLedger.',
+  )
 }
 
 /** Refuses a run id that is not a text: a store would report itself broken. A text that is not an id names no run. */

@@ -77,6 +77,8 @@ export interface DriveOptions {
 export interface PostOptions {
   /** The place of the command in the run's inbox: a retry under the same key puts no second command. */
   readonly key: string
+  /** A transaction of the ledger's database, as for `put` of the ledger: the command is there once that is committed. */
+  readonly within?: unknown
 }
 
 const startData = fields<StartData>({
@@ -97,7 +99,10 @@ export const driveOptions: Schema = fields<DriveOptions>(
   { timeoutMs: 'maxMs' },
 )
 
-export const postOptions: Schema = fields<PostOptions>({ key: filledText }, { idempotencyKey: 'key' })
+export const postOptions: Schema = fields<PostOptions>(
+  { key: filledText, within: maybe(() => undefined) },
+  { idempotencyKey: 'key' },
+)
 
 /**
  * A stretch of driving: a run and its child runs, until they rest or are handed back. Loops that drive one of them ask it how
@@ -251,7 +256,7 @@ export async function postCommand(
   parts: RuntimeParts,
   text: string,
   command: OutsideCommand,
-  { key }: PostOptions,
+  { key, within }: PostOptions,
 ): Promise<CommandAcknowledgement & { readonly wake: RunId }> {
   const { ledger, host } = parts
   const runId = parseRunId(text)
@@ -276,7 +281,7 @@ export async function postCommand(
   // The root is driven, and hands a command about a call of a child run down to it: in the inbox of that one, it would come too
   // late for a root that is about to rest.
   const target = 'toolCallId' in command ? wake : runId
-  const isFresh = await ignoreEnded(ledger.put(target, { key, command, at: host.clock.now() }))
+  const isFresh = await ignoreEnded(ledger.put(target, { key, command, at: host.clock.now() }, { within }))
   if (isFresh === undefined) return { accepted: false, ...refuseAtEnd(target), wake }
   return { accepted: true, wake }
 }

@@ -1,4 +1,5 @@
 import { LedgerUnavailableError, type Clock, type RunId } from '@tallystick/core'
+import { refuseTransaction } from '@tallystick/core/store-kit'
 import type { Head, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Database, Statement } from 'better-sqlite3'
 import type { Observable } from 'rxjs'
@@ -119,7 +120,8 @@ export class SqliteStore implements Store {
     return this.#submit('lazy', () => this.#records.release(runId, holder, wait))
   }
 
-  put(runId: RunId, entry: InboxRow): Promise<boolean> {
+  put(runId: RunId, entry: InboxRow, within?: unknown): Promise<boolean> {
+    refuseTransaction({ within })
     return this.#submit('barrier', () => this.#records.put(runId, entry), entry.command.length)
   }
 

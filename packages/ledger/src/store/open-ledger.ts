@@ -19,7 +19,7 @@ import {
   hintsInbox,
   toDueAt,
 } from '@tallystick/core/store-kit'
-import type { InboxEntry } from '@tallystick/core/vocabulary'
+import type { InboxEntry, PutOptions } from '@tallystick/core/vocabulary'
 import { encodeEvent } from '../format/body.ts'
 import { isRunId } from '../format/event-row.ts'
 import { type Keyring, Sealer } from '../format/keyring.ts'
@@ -83,7 +83,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     find: (query) => findEvents(database, rows, query),
     runs: (filter) => listRuns(database, filter),
     due: (filter) => listDue(database, filter),
-    async put(runId: RunId, entry: InboxEntry, { within }: { readonly within?: unknown } = {}) {
+    async put(runId: RunId, entry: InboxEntry, { within }: PutOptions = {}) {
       requirePut(runId, entry)
       requireInboxKey(entry.key)
       const { key, at, command } = entry

@@ -60,6 +60,10 @@ export const inboxCases: readonly LedgerContractCase[] = [
     requireEqual(await ledger.inbox(run), entries, 'the inbox')
     requireEqual(await ledger.inbox(run), entries, 'the inbox read again')
   }),
+  checkRun('a put within something that is no transaction of the store is refused', async (ledger) => {
+    await requireRefusal(ledger.put(run, steering('k1'), { within: {} }), 'configuration')
+    requireEqual(await ledger.inbox(run), [], 'the inbox')
+  }),
   checkRun('entries keep the order in which they were put, whatever their keys and times', async (ledger) => {
     const entries = ['k9', 'k1', 'k5'].map((key, index) => ({
       ...steering(key),

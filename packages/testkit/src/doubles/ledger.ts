@@ -6,6 +6,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type ContentRemoval, omitUndefined, requireOptions, someLedger } from '@tallystick/core/internal'
+import { refuseTransaction } from '@tallystick/core/store-kit'
 import type { AppendOptions, ExpectedHead, InboxEntry, TakeOverClaim } from '@tallystick/core/vocabulary'
 
 /** How a ledger is wrapped: each call, and each list that is read one by one. */
@@ -78,7 +79,10 @@ export function volatileLedger(): VolatileLedger {
     ...wrapLedger(() => memory, { call: (call) => call(), each: (items) => items }),
     append: (runId, ...given) => make({ kind: 'append', runId, given }, given[2].durability === 'barrier'),
     acquire: (runId, claim) => make({ kind: 'acquire', runId, claim }, true),
-    put: (runId, entry) => make({ kind: 'put', runId, entry }, true),
+    put: async (runId, entry, options) => {
+      refuseTransaction(options)
+      return await make({ kind: 'put', runId, entry }, true)
+    },
     async losePower(kept = 0) {
       const forgotten = changes.slice(synced + kept)
       for (const change of forgotten) if (change.kind === 'append') lost.push(...change.given[1])
