@@ -4,6 +4,7 @@ import {
   ConfigurationError,
   type Ledger,
   type RecordedRun,
+  type RunId,
   type RunResult,
   type Runtime,
 } from '@tallystick/core'
@@ -34,6 +35,7 @@ import { toOpenAiErrorResponse } from './openai/answer.ts'
 import { addOpenAi } from './openai/routes.ts'
 import { Routes } from './http/routes.ts'
 import { addCommands } from './runs/commands.ts'
+import { addDrive } from './runs/drive.ts'
 import { addAllEvents, addEvents } from './runs/events.ts'
 import { addAgents, addReads, addSessions } from './runs/reads.ts'
 import { addStarts } from './runs/start.ts'
@@ -78,6 +80,13 @@ export interface ServerOptions {
    * cannot be made stays as it is; its caller gets the code `context_unavailable`. May be async.
    */
   readonly context?: ((run: RecordedRun) => unknown) | undefined
+  /**
+   * False for a process that drives nothing: requests put runs and commands on record, and workers carry them out
+   * (`@tallystick/engines`). They are followed through the ledger. It forks no run. Default: true.
+   */
+  readonly drives?: boolean | undefined
+  /** Without `drives`: told of each run that has something to do. Default: nobody is told, and workers find it in the ledger. */
+  readonly engine?: { wake(wake: { readonly runId: RunId }): Promise<void> } | undefined
   /**
    * Called before each request is served, to limit the rate: `false` refuses the request, a number refuses it for so
    * many seconds.
@@ -153,6 +162,8 @@ const serverOptions = fields<ServerOptions>(
     agents: listOf(anyObject),
     authorize: maybe(anyFunction),
     context: maybe(anyFunction),
+    drives: maybe(trueOrFalse),
+    engine: maybe(hasMethods('an engine, such as pgBossEngine({ boss }) makes', 'wake')),
     admit: maybe(anyFunction),
     placeSecret: maybe(secretText),
     basePath: maybe(basePath),
@@ -175,6 +186,16 @@ function requireServerOptions(options: ServerOptions): void {
   if (ledger !== runtime.ledger) {
     throw new ConfigurationError(
       'createServer: ledger is not the ledger of the runtime, so requests would start runs that later ones could not find. Leave it out.',
+    )
+  }
+  if (options.drives === false && options.liveText === true) {
+    throw new ConfigurationError(
+      'createServer: liveText needs a process that drives runs, and drives is false. Leave one of them out.',
+    )
+  }
+  if (options.drives !== false && options.engine !== undefined) {
+    throw new ConfigurationError(
+      'createServer: engine wakes the runs of a process that drives none. Give drives: false too, or leave engine out.',
     )
   }
   requireOptions(
@@ -220,6 +241,7 @@ export function createServer(options: ServerOptions): Server {
     ledger,
     agents: new Map(options.agents.map((agent) => [agent.name, agent])),
     context: options.context && new ContextOfRecord(options.context),
+    wake: options.drives === false ? async (runId) => await options.engine?.wake({ runId }) : undefined,
     basePath,
     body: {
       maxBodyBytes: options.maxBodyBytes ?? 1_000_000,
@@ -318,6 +340,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   addReads(routes)
   addEvents(routes)
   addCommands(routes)
+  addDrive(routes)
   addAllEvents(routes)
   addSessions(routes)
   addChat(routes)

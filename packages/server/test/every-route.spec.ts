@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RunId } from '@tallystick/core'
 import { readStart } from '@tallystick/core/internal'
+import { permissions } from '@tallystick/server'
 import { documentAt, exampleOf, operationsOf } from './kit/described.ts'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 
@@ -72,7 +73,8 @@ describe('what a caller does not see', () => {
   )
 
   it.each(naming)('is answered like what does not exist: %s', async (_, { path, method, operation }) => {
-    const eve = { name: 'eve', sees: { agents: ['teller'], sessions: ['eve'], subjects: ['eve'] } }
+    const sees = { agents: ['teller'], sessions: ['eve'], subjects: ['eve'] }
+    const eve = { name: 'eve', sees, may: permissions }
     const office = await openOffice({
       agents: [payingAgent('cashier'), tellingAgent('teller', 'Hi.')],
       authorize: (request) =>
@@ -85,7 +87,9 @@ describe('what a caller does not see', () => {
         .replace('{run}', names.run)
         .replace(/\{(session|chat)\}/, names.session)
         .replace(/\{(agent|model)\}/, names.agent)
-      const text = JSON.stringify(exampleOf(operation))?.replaceAll('cashier', names.agent)
+      const text = JSON.stringify(exampleOf(operation))
+        ?.replaceAll('cashier', names.agent)
+        .replaceAll('0190a0d2-04d4-72fd-99e7-7861fc19641d', names.run)
       const body = text === undefined ? undefined : (JSON.parse(text) as object)
       const response = await office.send(place, 'eve', method === 'get' ? undefined : body)
       let shown = await response.text()

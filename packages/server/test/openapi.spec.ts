@@ -47,6 +47,7 @@ async function sendAsDescribed(
   const body = example && {
     ...example,
     ...('toolCallId' in example && { toolCallId: call?.toolCallId }),
+    ...(operation.operationId === 'driveRun' && { runId }),
   }
   expect(body === undefined).toBe(method === 'get')
   const names: Readonly<Record<string, string>> = {
@@ -57,7 +58,7 @@ async function sendAsDescribed(
     model: 'cashier',
   }
   const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name] ?? '')
-  return await office.send(place, 'boss', body)
+  return await office.send(place, operation.operationId === 'driveRun' ? 'driver' : 'boss', body)
 }
 
 const document = await documentAt('')

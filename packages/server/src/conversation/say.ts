@@ -1,14 +1,12 @@
 import { type Ledger, LedgerConflictError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { isRunDriven } from '@tallystick/core/internal'
-import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { toCanonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, findLastRun, type Principal, type StartHeaders } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
-import { follow, idle } from '../stream/follow.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
 import { RunMoves } from '../stream/run-moves.ts'
 import { deliverCommand } from '../runs/commands.ts'
-import { startRun, type RunOrder } from '../runs/start.ts'
+import { followUntil, startRun, type RunOrder } from '../runs/start.ts'
 import { requirePermission, type Served } from '../http/served.ts'
 import { readState } from '../runs/view.ts'
 import { findMessage, findLastVisibleRun } from './history.ts'
@@ -93,24 +91,11 @@ async function readUnsaid(
 ): Promise<readonly UserMessage[]> {
   const runId = await findLastVisibleRun(served.ledger, principal, sessionId)
   if (runId === undefined) return []
-  // Only a run that a process drives comes to its end.
-  if (whenBusy === 'wait' && (await isRunDriven(served.ledger, runId)))
+  // Only a run that a process drives comes to its end; where workers drive, one may be about to.
+  if (whenBusy === 'wait' && (served.wake !== undefined || (await isRunDriven(served.ledger, runId))))
     await followUntil(served, runId, ({ type }) => type === 'run_finished')
   const unshown = await readUnshown(served.ledger, runId)
   return unshown.flatMap((each) => (each.messageId === messageId ? [] : [each.message]))
-}
-
-/** Follows a run until an event is found, and returns that; `undefined` if the server stops first. */
-async function followUntil(
-  { reads, stream }: Served,
-  runId: RunId,
-  isFound: (event: RuntimeEvent) => boolean,
-): Promise<RuntimeEvent | undefined> {
-  const changes = followChanges(reads.forReader(), runId, { after: 0 })
-  for await (const event of follow(changes, stream)) {
-    if (event !== caughtUp && event !== idle && isFound(event)) return event
-  }
-  return undefined
 }
 
 /** Reads the messages that a run ended without showing to its model. */

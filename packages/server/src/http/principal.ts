@@ -16,6 +16,7 @@ export const permissions = [
   'settle',
   'resume',
   'fork',
+  'drive',
 ] as const
 export type Permission = (typeof permissions)[number]
 
@@ -39,7 +40,7 @@ export interface Principal {
   /** Recorded as `by` of every decision. */
   readonly name: string
   readonly sees: 'everything' | Scope
-  /** The permissions on the runs that it sees. Default: all; with `[]` it may only read. */
+  /** The permissions on the runs that it sees. Default: all but `drive`, for engines and crons; with `[]` it may only read. */
   readonly may?: readonly Permission[] | undefined
 }
 

@@ -15,6 +15,8 @@ export interface Served extends FollowedLedger {
   readonly places: SealedPlaces
   /** The runs that this process drives for requests; set if readers of events get text before it is on record. */
   readonly liveRuns: Map<RunId, Run> | undefined
+  /** Wakes a run for the workers that drive it; absent where this process drives the runs of its requests. */
+  readonly wake: ((runId: RunId) => Promise<void>) | undefined
   /** The path before those of the server. */
   readonly basePath: string
 }
@@ -30,11 +32,22 @@ export const maxPage = 200
 export const maxPageLength = 1_000_000
 
 export function requirePermission({ may }: Principal, permission: Permission): void {
-  if (may === undefined || may.includes(permission)) return
+  // Whoever may drive starts runs of any kind: nobody may who was not named for it.
+  if (may?.includes(permission) ?? permission !== 'drive') return
   throw new RefusedRequestError(
     403,
     'not_permitted',
     `You may read runs, but not ${permission} them. Ask the operator of this server for that permission.`,
+  )
+}
+
+/** Refuses what needs a process that drives runs, where the server leaves that to workers. */
+export function requireDriving({ wake }: Served, what: string): void {
+  if (wake === undefined) return
+  throw new RefusedRequestError(
+    409,
+    'not_driven_here',
+    `This server leaves the driving of runs to workers, so it cannot ${what}. Ask a process that drives runs.`,
   )
 }
 

@@ -1,11 +1,11 @@
 import type { CommandAcknowledgement, Ledger, RunId } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/internal'
+import { findOpenRoot, omitUndefined } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
 import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
-import { respondJson, requirePermission, type Served } from '../http/served.ts'
+import { respondJson, requireDriving, requirePermission, type Served } from '../http/served.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
 import { parseApprovalId } from '../stream/run-moves.ts'
 import { id, input, result } from './schema.ts'
@@ -108,7 +108,7 @@ const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unkn
 
 /**
  * Adds the routes of commands, and `resume`. A command goes to the process that drives the run; if there is none, this
- * process takes the run over.
+ * process takes the run over, or wakes it for the workers that drive.
  */
 export function addCommands(routes: Routes): void {
   const { served } = routes
@@ -154,6 +154,11 @@ export function addCommands(routes: Routes): void {
       const runId = await requireVisible(ledger, principal, req.param('run'))
       const { takeOver = false } = await readBody()
       await requireResumable(ledger, runId, takeOver)
+      if (served.wake) {
+        if (takeOver) requireDriving(served, 'take a run over')
+        await served.wake(await findOpenRoot(ledger, runId))
+        return respondJson({ accepted: true }, 202)
+      }
       // Until the resume is on record, or the run has stopped.
       const { seq } = (await ledger.head(runId)) ?? { seq: 0 }
       const run = runtime.resume(runId, { context: served.context, takeOver })
@@ -188,14 +193,17 @@ export async function sendCommand(
  * principal may not send the command.
  */
 export async function deliverCommand(
-  { runtime, context }: Served,
+  { runtime, context, wake }: Served,
   principal: Principal,
   runId: RunId,
   command: OutsideCommand,
   key?: string,
 ): Promise<CommandAcknowledgement> {
   requirePermission(principal, commandRoutes[command.type].permission)
-  return await runtime.send(runId, command, { key, context })
+  if (wake === undefined) return await runtime.send(runId, command, { key, context })
+  const { wake: root, ...answer } = await runtime.post(runId, command, { key: key ?? crypto.randomUUID() })
+  if (answer.accepted) await wake(root)
+  return answer
 }
 
 async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<void> {

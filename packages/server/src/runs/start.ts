@@ -1,9 +1,20 @@
-import type { Agent, Ledger, Run, RunId, RunInput, RunOptions, RuntimeEvent } from '@tallystick/core'
+import {
+  type Agent,
+  type Ledger,
+  LedgerConflictError,
+  type Run,
+  type RunId,
+  type RunInput,
+  type RunOptions,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { forkWrites, omitUndefined, readStart, waitUntilBegun } from '@tallystick/core/internal'
+import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { limitNames } from '@tallystick/core/vocabulary'
 import { firstValueFrom } from 'rxjs'
 import * as z from 'zod'
 import {
+  findLastRun,
   isIncluded,
   isVisible,
   type Principal,
@@ -14,7 +25,8 @@ import {
 } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
-import { respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
+import { respondJson, requireAgent, requireDriving, requirePermission, type Served } from '../http/served.ts'
+import { follow, idle } from '../stream/follow.ts'
 import { id, input as anyInput, startBody, type StartBody } from './schema.ts'
 
 /** Forks a run after an event; `input` replaces the user's last message. */
@@ -53,7 +65,7 @@ export async function awaitFirstEvent(
 export function addStarts(routes: Routes): void {
   const { served } = routes
   const { runtime, ledger, basePath } = served
-  const respondStarted = ({ id }: Run): Response =>
+  const respondStarted = ({ id }: StartedRun): Response =>
     respondJson({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
   routes.post(
     '/runs',
@@ -81,6 +93,7 @@ export function addStarts(routes: Routes): void {
     },
     async ({ principal, req, readBody }) => {
       requirePermission(principal, 'fork')
+      requireDriving(served, 'fork a run')
       const source = await requireVisible(ledger, principal, req.param('run'))
       const { atSeq, input, writes, sessionId, reason } = await readBody()
       const first = await readStart(ledger, source)
@@ -95,7 +108,7 @@ export function addStarts(routes: Routes): void {
         ...omitUndefined({ writes, sessionId }),
       })
       await awaitFirstEvent(served, run, 0)
-      return respondStarted(run)
+      return respondStarted({ id: run.id })
     },
   )
 }
@@ -117,8 +130,8 @@ export async function startRun(
   principal: Principal,
   body: RunOrder,
   { idempotencyKey, traceId }: StartHeaders,
-): Promise<Run> {
-  const { runtime, ledger } = served
+): Promise<StartedRun> {
+  const { ledger } = served
   requirePermission(principal, 'start')
   const { agent: name, input, sessionId, from, messageId: inputId, ...options } = body
   const agent = requireAgent(served, principal, name)
@@ -129,14 +142,13 @@ export async function startRun(
   requireSeen(principal, { agent: agent.name, sessionId, subject })
   requireWithin(agent, body.limits)
   if (from) await requireVisible(ledger, principal, from.runId)
-  const run: Run = runtime.run(agent, input, {
+  const run = await begin(served, agent, input, {
     ...options,
     context: served.context,
     owner: principal.name,
     mayFollow: requireOwnSession(ledger, principal),
     ...omitUndefined({ sessionId, from, subject, inputId, idempotencyKey, traceId }),
   })
-  await awaitFirstEvent(served, run, 0)
   if (idempotencyKey !== undefined) {
     // A run that its caller does not see answers it nothing, whatever the key was made of.
     if (!(await isVisible(ledger, principal, run.id))) {
@@ -146,9 +158,66 @@ export async function startRun(
         'This Idempotency-Key, or this id of a message, has started another run already. Give each order its own key, and each message its own id.',
       )
     }
-    await waitUntilBegun(run)
+    if (run.handle) await waitUntilBegun(run.handle)
   }
   return run
+}
+
+/** A run that is on record; with its handle if this process drives it. */
+interface StartedRun {
+  readonly id: RunId
+  readonly handle?: Run
+}
+
+/** Puts the start of a run on record, and sees to it that the run is driven, here or by workers. */
+async function begin(
+  served: Served,
+  agent: Agent<unknown>,
+  input: RunInput,
+  options: Parameters<Served['runtime']['run']>[2] & RunOptions,
+): Promise<StartedRun> {
+  const { runtime, wake } = served
+  if (wake === undefined) {
+    const handle: Run = runtime.run(agent, input, options)
+    await awaitFirstEvent(served, handle, 0)
+    return { id: handle.id, handle }
+  }
+  const id = await enqueueInTurn(served, agent, input, options)
+  await wake(id)
+  return { id }
+}
+
+/** Puts the start of a run on record; with `whenBusy: 'wait'` after the run of its session that is there has ended. */
+async function enqueueInTurn(
+  served: Served,
+  agent: Agent<unknown>,
+  input: RunInput,
+  { whenBusy, ...options }: Parameters<typeof begin>[3],
+): Promise<RunId> {
+  for (;;) {
+    try {
+      return await served.runtime.enqueue(agent, input, options)
+    } catch (error) {
+      const isBusy = error instanceof LedgerConflictError && error.kind === 'session'
+      const last =
+        isBusy && whenBusy === 'wait' ? await findLastRun(served.ledger, options.sessionId ?? '') : undefined
+      if (last === undefined || !(await followUntil(served, last, ({ type }) => type === 'run_finished')))
+        throw error
+    }
+  }
+}
+
+/** Follows a run until an event is found, and returns that; `undefined` if the server stops first. */
+export async function followUntil(
+  { reads, stream }: Served,
+  runId: RunId,
+  isFound: (event: RuntimeEvent) => boolean,
+): Promise<RuntimeEvent | undefined> {
+  const changes = followChanges(reads.forReader(), runId, { after: 0 })
+  for await (const event of follow(changes, stream)) {
+    if (event !== caughtUp && event !== idle && isFound(event)) return event
+  }
+  return undefined
 }
 
 /** Refuses a run that its caller could not see afterwards. */

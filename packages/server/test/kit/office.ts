@@ -26,6 +26,7 @@ const principals: Readonly<Record<string, Principal>> = {
   bob: { name: 'bob', sees: { subjects: ['bob'] } },
   viewer: { name: 'viewer', sees: 'everything', may: [] },
   boss: { name: 'boss', sees: 'everything' },
+  driver: { name: 'driver', sees: 'everything', may: ['drive'] },
 }
 
 /** A server on a free port, with what a client of it needs. */
