@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 # Temporal's packages read a history in JSON only if they share one protobufjs.
 npm install --prefix .runtimes --no-audit --no-fund @restatedev/restate-server@1.7.12 \
-  protobufjs@8.8.1 @temporalio/testing@1.24.0 @temporalio/worker@1.24.0
+  protobufjs@8.8.1 @temporalio/testing@1.24.0 @temporalio/worker@1.24.0 miniflare@4.20260426.0
 
 if ! command -v redis-server && ! command -v valkey-server && [ ! -x .runtimes/redis/usr/bin/redis-server ]; then
   folder="$(mktemp -d)"
