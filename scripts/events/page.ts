@@ -1,5 +1,5 @@
-import { callEventTypes } from '@tallystick/core/internal'
-import { listLegalEvents, phases, transitionTable } from '@tallystick/core/machine'
+import { callEventTypes, phases } from '@tallystick/core/internal'
+import { listLegalEvents, transitionTable } from '@tallystick/core/machine'
 import { eventTraits, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { code, table } from './table.ts'

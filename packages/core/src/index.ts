@@ -1,34 +1,6 @@
 // For applications: agents, runs, ledgers, errors. The other entries of this package have the rest.
-export type { PendingApproval } from './machine/calls.ts'
-export type { RunState } from './machine/state.ts'
-export type { Ledger } from './ledger/ledger.ts'
-export { memoryLedger } from './ledger/memory-ledger.ts'
-export type { Model, ModelTimeouts } from './models/model.ts'
-export {
-  outputMask,
-  type OutputMaskOptions,
-  outputTransform,
-  type OutputTransformOptions,
-} from './models/output-transform.ts'
-export type { OutputPart, OutputStreamOptions, OutputTransform, OutputWriter } from './models/output.ts'
-export type { Prices } from './models/prices.ts'
-export type { ApprovalPolicy, PolicyCall, PolicyVerdict } from './tools/check-calls.ts'
-export {
-  defineGuardrail,
-  type GuardedCall,
-  type GuardedInput,
-  type GuardedOutput,
-  type GuardedResult,
-  type Guardrail,
-  type GuardrailContext,
-  type GuardrailVerdict,
-  type InputGuardrail,
-  type OutputGuardrail,
-  type ToolInputGuardrail,
-  type ToolOutputGuardrail,
-} from './tools/guardrails.ts'
-export type { OutputSchema } from './tools/tool-schema.ts'
-export type { Tool } from './tools/tool.ts'
+
+// Agents
 export {
   agentTool,
   type AgentTool,
@@ -57,6 +29,38 @@ export {
 export type { GivenHooks, HookMoment, RunHooks } from './agent/hooks.ts'
 export type { RecordedRun } from './agent/prepare-turn.ts'
 export { type RuntimeRules, withRuntimeRules } from './agent/registry.ts'
+
+// Tools and guardrails
+export type { ApprovalPolicy, PolicyCall, PolicyVerdict } from './tools/check-calls.ts'
+export {
+  defineGuardrail,
+  type GuardedCall,
+  type GuardedInput,
+  type GuardedOutput,
+  type GuardedResult,
+  type Guardrail,
+  type GuardrailContext,
+  type GuardrailVerdict,
+  type InputGuardrail,
+  type OutputGuardrail,
+  type ToolInputGuardrail,
+  type ToolOutputGuardrail,
+} from './tools/guardrails.ts'
+export type { OutputSchema } from './tools/tool-schema.ts'
+export type { Tool } from './tools/tool.ts'
+
+// Models
+export type { Model, ModelTimeouts } from './models/model.ts'
+export {
+  outputMask,
+  type OutputMaskOptions,
+  outputTransform,
+  type OutputTransformOptions,
+} from './models/output-transform.ts'
+export type { OutputPart, OutputStreamOptions, OutputTransform, OutputWriter } from './models/output.ts'
+export type { Prices } from './models/prices.ts'
+
+// The runtime and its runs
 export {
   type ApprovalClaims,
   type ApprovalTokenOptions,
@@ -66,10 +70,9 @@ export {
   type TokenDecision,
   type TokenRefusal,
 } from './runtime/approval-tokens.ts'
-export type { ShownApproval } from './runtime/run.ts'
 export type { CommandAcknowledgement } from './runtime/commands.ts'
-export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
 export type { DriveOptions, PostOptions, Rest, StartData } from './runtime/drive.ts'
+export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
 export type {
   AnsweredRun,
   EndedRun,
@@ -79,8 +82,8 @@ export type {
   SuspendedRun,
 } from './runtime/run-result.ts'
 export type { RunStep, StepCall } from './runtime/run-steps.ts'
-export type { LiveText, RunStreams } from './runtime/run-streams.ts'
-export type { Run } from './runtime/run.ts'
+export type { LiveText, RunStreams, TextUpdate } from './runtime/run-streams.ts'
+export type { Run, ShownApproval } from './runtime/run.ts'
 export type {
   Given,
   InContext,
@@ -96,12 +99,21 @@ export type {
 export { createRuntime } from './runtime/runtime.ts'
 export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
 export type { InputMessage, RunInput } from './runtime/start-run.ts'
-export type { TextUpdate } from './runtime/run-streams.ts'
-export { type Message, joinText } from './events/content.ts'
+
+// The ledger
+export type { Ledger } from './ledger/ledger.ts'
+export { memoryLedger } from './ledger/memory-ledger.ts'
+export type { PendingApproval } from './machine/calls.ts'
+export type { RunState } from './machine/state.ts'
+
+// Events and messages
+export { joinText, type Message } from './events/content.ts'
 export type { RuntimeEvent } from './events/event.ts'
 export type { Limits } from './events/limits.ts'
 export type { ModelRequest } from './events/model-request.ts'
 export type { Usage } from './events/usage.ts'
+
+// Errors, and what a host gives
 export {
   ConfigurationError,
   IllegalTransitionError,

@@ -1,24 +1,94 @@
 // For the other packages of Tallystick, not for users: a name here may change or go in any release.
-/** The checks that options are made of; what refuses by them is named by itself. */
-export * as option from './values/option.ts'
+
+// Events, messages, commands and settings
 export {
-  type Fault,
-  type OptionalSchema,
-  type Schema,
-  type OptionChecks,
-  requireOptions,
-} from './values/option.ts'
+  type AgentPolicy,
+  applyGivenModel,
+  type FallbackModel,
+  nextTurns,
+  type PinnedModel,
+  type RecordingPart,
+  recordingParts,
+  type ToolOrigin,
+  type ToolPolicy,
+  withDigest,
+} from './events/agent-definition.ts'
+export { acceptsNull, findReferred, withoutAddedNulls } from './events/answer-schema.ts'
+export type { AnsweredQuestion, HistoryEdits, StartCommand } from './events/commands.ts'
+export {
+  formatTodo,
+  imageDetails,
+  readTodoItems,
+  type TodoItem,
+  todoListName,
+  type TodoState,
+  todoStates,
+} from './events/content.ts'
+export { isMoment } from './events/event-parts.ts'
+export {
+  type CallEventType,
+  callEventTypes,
+  type CallPlan,
+  callPlans,
+  type CallRefusal,
+  type CarriedHistory,
+  type CollectedCall,
+  deliveries,
+  deriveCause,
+  type EventTraits,
+  findCause,
+  findEventIdFault,
+  findEventShapeFault,
+  forkWrites,
+  guardedThings,
+  guardrailActions,
+  type Handoff,
+  type HistoryEdit,
+  type IdFault,
+  removedText,
+  type ReplyDelta,
+  resumeReasons,
+  type ShownChange,
+  type ShownMessages,
+  type ShownPiece,
+  type Spending,
+  type WrittenPart,
+} from './events/event.ts'
+export {
+  type Amounts,
+  type GrantField,
+  grantFields,
+  leastResultChars,
+  limitOfField,
+  onLimits,
+} from './events/limits.ts'
+export { readResultName, reasoningEfforts, recoveries, toolEffects } from './events/model-request.ts'
+export type { RepairedInput, Retryable, UnfitInput } from './events/signals.ts'
+export {
+  computeSearchesCost,
+  findRates,
+  isTokenCount,
+  type LongInputRates,
+  maxPriceUsd,
+  pickTokenCounts,
+  type Rates,
+  takeLargerUsage,
+  type UsageField,
+  usageFields,
+} from './events/usage.ts'
+
+// The machine
 export {
   type EventBatch,
-  toEvent,
   type Recording,
+  toEvent,
   type WaitingAction,
   type Writer,
 } from './machine/advance.ts'
 export {
-  listCallsAwaitingChild,
-  getCurrentModel,
   type DeferredCall,
+  getCurrentModel,
+  listCallsAwaitingChild,
   type Tally,
   tallyCalls,
   toTextContent,
@@ -27,14 +97,14 @@ export { digestSummaryRequest, summaryInstructions } from './machine/compaction.
 export { isOutsideCause, isSignal } from './machine/decide.ts'
 export { buildForkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
 export {
-  digestBeginning,
   type CallLog,
-  readCalls,
-  emptyHistoryDigest,
-  type History,
   computeHistoryDigests,
+  digestBeginning,
+  emptyHistoryDigest,
   formatPlainText as historyText,
+  type History,
   type LoggedCall,
+  readCalls,
   readMessages,
   readShownMessages,
   toShownMessages,
@@ -42,14 +112,14 @@ export {
 } from './machine/history.ts'
 export { unpreparedClosing } from './machine/next-action.ts'
 export {
-  digestAdditions,
   callsInParallel,
-  describeChangedInput,
   computeRequestDigest,
+  describeChangedInput,
+  digestAdditions,
   getSettings,
   pickWritingSettings,
 } from './machine/request.ts'
-export { recoverRandom, isStubbed } from './machine/retry.ts'
+export { isStubbed, recoverRandom } from './machine/retry.ts'
 export type {
   Compaction,
   RecordedPosition,
@@ -75,28 +145,36 @@ export {
   type MetLimit,
   type PartDraft,
   type PendingInput,
+  type Phase,
+  phases,
   type Reply,
   type RunBase,
-  toRunTimes,
   type StreamingState,
+  toRunTimes,
   type Totals,
 } from './machine/state.ts'
-export { estimateDefinitionTokens, estimateMessageTokens } from './machine/tokens.ts'
+export { estimateDefinitionTokens, estimateMessageTokens, estimateTextTokens } from './machine/tokens.ts'
+
+// The ledger
 export {
   caughtUp,
   type ChangeOptions,
   type Changes,
-  followChanges,
   followAllChanges,
+  followChanges,
   type Poll,
 } from './ledger/changes.ts'
 export { type ContentRemoval, type OpenLedger, requireLedger } from './ledger/ledger.ts'
-export { matchesQuery, eventType } from './ledger/queries.ts'
+export { eventType, matchesQuery } from './ledger/queries.ts'
+
+// Models and tools
 export { toShownEvent } from './models/output.ts'
-export { type CallChecker, checkCalls, type CheckContext, isUnfit, askRepair } from './tools/check-calls.ts'
+export { askRepair, type CallChecker, checkCalls, type CheckContext, isUnfit } from './tools/check-calls.ts'
 export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
 export { AttemptTime } from './tools/tool-call.ts'
 export { findInputFault, type OutputReader } from './tools/tool-schema.ts'
+
+// Agents
 export { isAgentTool } from './agent/agent-tool.ts'
 export {
   type AgentRules,
@@ -111,92 +189,30 @@ export {
   bindRules,
   ContextOfRecord,
   type ContextOption,
+  type Preparing,
   toDefinitionIn,
   updateDefinition,
-  type Preparing,
 } from './agent/prepare-turn.ts'
 export { listReachableAgents, someRules } from './agent/registry.ts'
-export { judgeAnswer } from './runtime/effects.ts'
+
+// The runtime
 export { findOpenRoot } from './runtime/drive.ts'
+export { judgeAnswer } from './runtime/effects.ts'
 export { isRunDriven } from './runtime/leases.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
-export { waitUntilBegun } from './runtime/run.ts'
-export { valueHaving, someLedger, somePrices } from './runtime/runtime-options.ts'
 export { advanceShownText, noText, type ShownText } from './runtime/run-streams.ts'
-export {
-  type AgentPolicy,
-  applyGivenModel,
-  withDigest,
-  nextTurns,
-  type PinnedModel,
-  recordingParts,
-  type ToolOrigin,
-  type ToolPolicy,
-} from './events/agent-definition.ts'
-export { acceptsNull, findReferred, withoutAddedNulls } from './events/answer-schema.ts'
-export type { AnsweredQuestion, HistoryEdits } from './events/commands.ts'
-export {
-  imageDetails,
-  type TodoItem,
-  readTodoItems,
-  formatTodo,
-  todoListName,
-  type TodoState,
-  todoStates,
-} from './events/content.ts'
-export { isMoment } from './events/event-parts.ts'
-export {
-  callEventTypes,
-  callPlans,
-  type CallRefusal,
-  type CarriedHistory,
-  type CollectedCall,
-  deliveries,
-  type EventTraits,
-  forkWrites,
-  guardedThings,
-  guardrailActions,
-  type HistoryEdit,
-  type IdFault,
-  findEventIdFault,
-  removedText,
-  type ReplyDelta,
-  resumeReasons,
-  findEventShapeFault,
-  type ShownChange,
-  type ShownMessages,
-  type ShownPiece,
-  type Spending,
-  deriveCause,
-  type WrittenPart,
-} from './events/event.ts'
-export {
-  type Amounts,
-  type GrantField,
-  grantFields,
-  leastResultChars,
-  limitOfField,
-  onLimits,
-} from './events/limits.ts'
-export { readResultName, reasoningEfforts, recoveries, toolEffects } from './events/model-request.ts'
-export type { RepairedInput, Retryable, UnfitInput } from './events/signals.ts'
-export {
-  isTokenCount,
-  takeLargerUsage,
-  type LongInputRates,
-  maxPriceUsd,
-  type Rates,
-  findRates,
-  computeSearchesCost,
-  pickTokenCounts,
-  type UsageField,
-  usageFields,
-} from './events/usage.ts'
+export { waitUntilBegun } from './runtime/run.ts'
+export { someLedger, somePrices, valueHaving } from './runtime/runtime-options.ts'
+
+// Options, JSON, ids and texts
+/** The checks that options are made of; what refuses by them is named by itself. */
+export * as option from './values/option.ts'
 export { isSameSecret } from './values/digest.ts'
 export { failureClasses } from './values/errors.ts'
 export { defaultHost } from './values/host.ts'
-export { deriveRunId } from './values/ids.ts'
+export { deriveIdempotencyKey, deriveRunId } from './values/ids.ts'
 export {
+  findParsedFault,
   getOwn,
   isFrozenOnce,
   isJson,
@@ -204,16 +220,21 @@ export {
   type JsonLike,
   omitUndefined,
   type OrUndefined,
-  findParsedFault,
   readJson,
 } from './values/json.ts'
 export {
-  findKeys,
+  type Fault,
+  type OptionalSchema,
+  type OptionChecks,
+  requireOptions,
+  type Schema,
+} from './values/option.ts'
+export {
   createKnownSecrets,
+  findKeys,
   type KnownSecrets,
   secretLengthMin,
   type TextSpan,
   withoutKeys,
 } from './values/secrets.ts'
-export { estimateTextTokens } from './machine/tokens.ts'
-export { describeDifference, formatLegibly, findNearestNames, formatErrorSentence } from './values/text.ts'
+export { describeDifference, findNearestNames, formatErrorSentence, formatLegibly } from './values/text.ts'

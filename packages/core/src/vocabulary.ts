@@ -1,43 +1,15 @@
 // The words of a ledger, and the ports: events, messages, commands, limits, usage, and the functions that read them.
-export type {
-  AppendOptions,
-  EventQuery,
-  ExpectedHead,
-  Head,
-  InboxEntry,
-  PutOptions,
-  Lease,
-  LeaseClaim,
-  DueFilter,
-  DueRun,
-  RunFilter,
-  RunWait,
-  RunLeases,
-  RunRecord,
-  TailCursor,
-  TailedEvent,
-  TakeOverClaim,
-} from './ledger/ledger.ts'
-export type { ModelContext } from './models/model.ts'
-export type { CallContext, OfferingTurn, ToolRun, ToolSource } from './tools/tool.ts'
+
+// Events, messages, commands and settings
 export type {
   AgentDefinition,
   AnyContext,
-  FallbackModel,
-  GivenModel,
-  GuardrailDefinition,
-  HandoffDefinition,
   NextTurn,
-  OutputDefinition,
-  OutputPolicy,
-  RecordingPart,
   RecordingPolicy,
   RequestAddition,
-  RunGiven,
   RunLabels,
-  SummarizerDefinition,
 } from './events/agent-definition.ts'
-export type { Command, OutsideCommand, ResumeCommand, StartCommand } from './events/commands.ts'
+export type { Command, OutsideCommand } from './events/commands.ts'
 export {
   type AssistantMessage,
   type AssistantPart,
@@ -55,26 +27,22 @@ export {
   type ProviderPart,
   type ProviderState,
   type ReasoningPart,
+  type ReplyPart,
   type RequestedCall,
   type ResultPart,
   type Source,
   type StopReason,
   stopReasons,
   type TextPart,
-  type ReplyPart,
   type ToolCallPart,
   type ToolResult,
   type ToolResultsMessage,
   type UserMessage,
   type UserPart,
 } from './events/content.ts'
-export { type Cause, causes } from './events/event-parts.ts'
+export type { Cause } from './events/event-parts.ts'
 export {
-  type CallEventType,
-  type CallPlan,
-  findCause,
   type ChildTotals,
-  type Delivery,
   type EventBodies,
   type EventEnvelope,
   type EventOf,
@@ -87,12 +55,9 @@ export {
   finishReasons,
   type ForkWrites,
   type GuardedThing,
-  type GuardrailAction,
-  type Handoff,
   type ParentRef,
   parseEvent,
   type Removed,
-  type ResumeReason,
   type ToolSpending,
 } from './events/event.ts'
 export {
@@ -118,27 +83,43 @@ export type {
   ToolDefinition,
   ToolEffect,
 } from './events/model-request.ts'
-export type {
-  CallVerdict,
-  CheckedCall,
-  GuardrailFind,
-  ModelSignal,
-  Reconciliation,
-  Signal,
-  ToolSignal,
-} from './events/signals.ts'
+export type { CallVerdict, ModelSignal, Reconciliation, Signal, ToolSignal } from './events/signals.ts'
 export { addUsage, computeCost, type MaxWebSearches, type Price } from './events/usage.ts'
+
+// The ports: ledger, model, tool
+export type {
+  AppendOptions,
+  DueFilter,
+  DueRun,
+  EventQuery,
+  ExpectedHead,
+  Head,
+  InboxEntry,
+  Lease,
+  LeaseClaim,
+  PutOptions,
+  RunFilter,
+  RunLeases,
+  RunRecord,
+  RunWait,
+  TailCursor,
+  TailedEvent,
+  TakeOverClaim,
+} from './ledger/ledger.ts'
+export type { ModelContext } from './models/model.ts'
+export type { CallContext, OfferingTurn, ToolRun, ToolSource } from './tools/tool.ts'
+
+// Ids, JSON, errors, and what a host gives
 export { computeDigest } from './values/digest.ts'
 export type { BusyRun, ConflictKind, FailureClass, ModelFailure, UnavailableReason } from './values/errors.ts'
 export type { Cancel, Host, Random } from './values/host.ts'
 export {
   deriveChildRunId,
-  deriveIdempotencyKey,
   deriveRunId,
+  deriveToolCallId,
+  extractRunId,
   parseRunId,
   parseToolCallId,
-  extractRunId,
   type ToolCallId,
-  deriveToolCallId,
 } from './values/ids.ts'
-export { toCanonicalJson, type Json, type JsonObject } from './values/json.ts'
+export { type Json, type JsonObject, toCanonicalJson } from './values/json.ts'

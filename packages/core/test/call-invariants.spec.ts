@@ -1,7 +1,7 @@
+import { deriveIdempotencyKey } from '@tallystick/core/internal'
 import { describe, expect, it } from 'vitest'
 import {
   computeDigest,
-  deriveIdempotencyKey,
   type Fact,
   type FactOf,
   type Grant,

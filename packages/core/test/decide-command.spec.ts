@@ -1,5 +1,6 @@
+import { type StartCommand } from '@tallystick/core/internal'
 import { describe, expect, it } from 'vitest'
-import type { Fact, StartCommand } from '@tallystick/core/vocabulary'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { sampleFacts, given, sampleMessage, stampFacts } from '@tallystick/testkit'
 import { begun, called, callId, executing, runId, startedCall } from './pages.ts'
 

@@ -1,6 +1,7 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
+import { type CallEventType } from '@tallystick/core/internal'
 import type { RuntimeEvent } from '@tallystick/core'
-import type { CallEventType, EventType, Fact, FactOf, ToolCallId } from '@tallystick/core/vocabulary'
+import type { EventType, Fact, FactOf, ToolCallId } from '@tallystick/core/vocabulary'
 import { expectTypeOf } from 'vitest'
 
 declare const toolCallId: ToolCallId

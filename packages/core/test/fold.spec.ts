@@ -1,5 +1,6 @@
+import { type Handoff } from '@tallystick/core/internal'
 import { describe, expect, it } from 'vitest'
-import type { Fact, Handoff } from '@tallystick/core/vocabulary'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { sampleFacts, given } from '@tallystick/testkit'
 import {
   begun,

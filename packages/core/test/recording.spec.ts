@@ -11,9 +11,9 @@ import {
   type RuntimeOptions,
   type Tool,
 } from '@tallystick/core'
-import { recordingParts } from '@tallystick/core/internal'
+import { recordingParts, type RecordingPart } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
-import type { RecordingPart, RecordingPolicy } from '@tallystick/core/vocabulary'
+import type { RecordingPolicy } from '@tallystick/core/vocabulary'
 import { checkLaws, manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 

@@ -1,3 +1,4 @@
+import { type Phase, phases } from '@tallystick/core/internal'
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   defineAgent,
@@ -10,11 +11,9 @@ import {
   evolve,
   listLegalEvents,
   openTurnCalls,
-  phases,
   renderTransitionDiagram,
   transitionTable,
   type Call,
-  type Phase,
 } from '@tallystick/core/machine'
 import {
   defaultRetryPolicy,

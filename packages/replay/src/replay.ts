@@ -22,11 +22,11 @@ import {
   requireLedger,
   requireOptions,
   type Stamp,
+  findCause,
 } from '@tallystick/core/internal'
 import { decide, evolve, nextAction, recoverMessage } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import {
-  findCause,
   type Command,
   type EventOf,
   type EventType,

@@ -1,6 +1,7 @@
+import { type CallPlan } from '@tallystick/core/internal'
 import { resolve } from 'node:path'
 import type { Ledger, RunId } from '@tallystick/core'
-import type { CallPlan, JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
+import type { JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
 import {
   type ApprovalRules,
   type CheckedExample,

@@ -7,13 +7,13 @@ import {
   option,
   requireOptions,
   computeSearchesCost,
+  type FallbackModel,
 } from '@tallystick/core/internal'
 import {
   type AgentDefinition,
   type ChildTotals,
   computeCost,
   type EventOf,
-  type FallbackModel,
   type Grant,
 } from '@tallystick/core/vocabulary'
 import { recordedEvents, type Violation } from './laws.ts'

@@ -1,7 +1,8 @@
+import { deriveIdempotencyKey } from '@tallystick/core/internal'
 import type { RunId } from '@tallystick/core'
 import type { ShownChange } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { type EventType, type FactOf, deriveIdempotencyKey } from '@tallystick/core/vocabulary'
+import { type EventType, type FactOf } from '@tallystick/core/vocabulary'
 import {
   definition,
   limits,
