@@ -18,10 +18,7 @@ export const onPostgres: readonly string[] = [
 ]
 
 /** Those of them that `pnpm test` runs: the promises of a ledger. */
-export const quickOnPostgres: readonly string[] = [
-  'packages/ledger/test/postgres-ledger.contract.ts',
-  'packages/engines/test/pg-boss.spec.ts',
-]
+export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgres-ledger.contract.ts']
 
 /** Tests that start many processes, or write large ledgers: too slow for a run that is to take three minutes on two cores. */
 export const thoroughOnly: readonly string[] = [

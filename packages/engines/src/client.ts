@@ -7,7 +7,7 @@ import type {
   RunOptions,
   Runtime,
 } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
+import { option, readStart, requireOptions } from '@tallystick/core/internal'
 import { deriveRunId, type OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Engine, Wake } from './engine.ts'
 
@@ -71,7 +71,10 @@ export function createClient(options: ClientOptions): EngineClient {
     },
     async post(runId, command, { key, priority, tenant, within }) {
       const { wake, ...acknowledgement } = await runtime.post(runId, command, { key, within })
-      if (acknowledgement.accepted) await engine.wake({ runId: wake, priority, tenant }, within)
+      if (!acknowledgement.accepted) return acknowledgement
+      // Under the key of its start: an engine would drive it under another one beside.
+      const { sessionId: sessionKey } = (await readStart(runtime.ledger, wake)) ?? {}
+      await engine.wake({ runId: wake, key: sessionKey, priority, tenant }, within)
       return acknowledgement
     },
   }

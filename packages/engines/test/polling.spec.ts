@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { agentTool, createRuntime, defineAgent, memoryLedger, type Ledger, type Rest } from '@tallystick/core'
-import { createClient, startWorker, type EngineWorker } from '@tallystick/engines'
+import { createClient, startWorker, type EngineWorker, type Wake } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
 import {
   manualClock,
@@ -123,6 +123,19 @@ describe('the polling engine', () => {
     await set.until(() => set.rests.length === 1)
     expect(set.rests).toMatchObject([{ runId, status: 'done' }])
     await set.stop()
+  })
+
+  it('wakes a run of a session under the key of its start', async () => {
+    const set = office([])
+    const runId = await set.open().enqueue(set.agent, 'Hello.', { sessionId: 'chat' })
+    const wakes: Wake[] = []
+    const engine = {
+      ...pollingEngine({ ledger: set.ledger }),
+      wake: async (wake: Wake) => void wakes.push(wake),
+    }
+    const client = createClient({ runtime: set.open(), engine })
+    await client.post(runId, { type: 'cancel' }, { key: 'a' })
+    expect(wakes).toMatchObject([{ runId, key: 'chat' }])
   })
 
   it('refuses a start that is not on record', async () => {
