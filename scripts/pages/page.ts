@@ -57,7 +57,7 @@ function codeStep(text: string): Step {
   return file === undefined ? { kind: 'program', text } : { kind: 'save', file, text }
 }
 
-/** Returns whether a program printed what the page says. In the page, `…` stands for any text. */
+/** True if a program printed what the page says. In the page, `…` stands for any text. */
 export function printsAs(page: string, printed: string): boolean {
   const parts = page.trimEnd().split('…').map(withoutTrailingBlanks)
   const text = withoutTrailingBlanks(printed.trimEnd())

@@ -10,7 +10,7 @@ import {
   firstRemoval,
   genesisHash,
   isRemovalIntact,
-  linkHash,
+  computeLinkHash,
   linkRemovals,
   drawSalt,
   type RunCell,
@@ -59,10 +59,10 @@ describe('the chain of hashes', () => {
       ...{ at: 1760000000001, epoch: 2, v: 1, key_id: null },
     }
     const list = JSON.stringify(['r"', 3, 'tool_result', 1, 'c', 0, 1760000000001, 2, 1, null])
-    expect(linkHash(genesisHash, row, sha256('x'))).toBe(sha256(genesisHash + list + sha256('x')))
+    expect(computeLinkHash(genesisHash, row, sha256('x'))).toBe(sha256(genesisHash + list + sha256('x')))
     const sealed = { ...row, tool_call_id: null, attempt: null, key_id: 'k1' }
     const other = JSON.stringify(['r"', 3, 'tool_result', 1, null, null, 1760000000001, 2, 1, 'k1'])
-    expect(linkHash(genesisHash, sealed, sha256('x'))).toBe(sha256(genesisHash + other + sha256('x')))
+    expect(computeLinkHash(genesisHash, sealed, sha256('x'))).toBe(sha256(genesisHash + other + sha256('x')))
   })
 
   it('given the row of a run, when any field of it changes, then its seal does', () => {
@@ -173,7 +173,10 @@ describe('the row of an event', () => {
     (body) => {
       const [row] = rowsOf(someEvents)
       const forged = { ...row!, body }
-      const linked = { ...forged, hash: linkHash(genesisHash, forged, commitTo(forged.salt as string, body)) }
+      const linked = {
+        ...forged,
+        hash: computeLinkHash(genesisHash, forged, commitTo(forged.salt as string, body)),
+      }
       expect(() => readEvent(genesis, linked)).toThrow(`Run ${runId} is damaged at seq 1`)
     },
   )

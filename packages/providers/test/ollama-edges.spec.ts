@@ -10,7 +10,7 @@ import {
   toProviderError,
   type WireRequest,
 } from '../src/ollama/client.ts'
-import { findContextTokens, promptWasCut } from '../src/ollama/stream.ts'
+import { findContextTokens, wasPromptCut } from '../src/ollama/stream.ts'
 import { renderRequest } from '../src/ollama/request.ts'
 import { toToolSchema } from '../src/ollama/tools.ts'
 import { collect, finished, request } from './kit/collect.ts'
@@ -220,19 +220,19 @@ describe('a context that was too small', () => {
 
   it('is known where the prompt that was cut to half of it has more bytes than could fit', () => {
     const said = (content: string, more: object = {}) =>
-      promptWasCut(asked({ messages: [{ role: 'user', content, ...more }] }), half)
+      wasPromptCut(asked({ messages: [{ role: 'user', content, ...more }] }), half)
     expect([said('a'.repeat(longest)), said('a'.repeat(longest + 1))]).toEqual([false, true])
     expect([said('é'.repeat(longest / 2)), said('é'.repeat(longest / 2 + 1))]).toEqual([false, true])
     expect(said('a', { thinking: 'a'.repeat(longest) })).toBe(true)
     const long = { id: '1', function: { name: 'f', arguments: { a: 'a'.repeat(longest) } } }
     expect(said('', { tool_calls: [long] })).toBe(true)
-    expect(promptWasCut(asked({ tools: [{ a: 'a'.repeat(longest) }] }), half)).toBe(true)
+    expect(wasPromptCut(asked({ tools: [{ a: 'a'.repeat(longest) }] }), half)).toBe(true)
   })
 
   it('is not known without a count, or without the size that was asked for', () => {
-    expect(promptWasCut(asked(), undefined)).toBe(false)
-    expect(promptWasCut(asked({ options: { num_ctx: '4096' } }), 4096)).toBe(false)
-    expect(promptWasCut(asked({ truncate: true }), 4096)).toBe(false)
+    expect(wasPromptCut(asked(), undefined)).toBe(false)
+    expect(wasPromptCut(asked({ options: { num_ctx: '4096' } }), 4096)).toBe(false)
+    expect(wasPromptCut(asked({ truncate: true }), 4096)).toBe(false)
   })
 
   it('has the size that was asked for, but for a prompt that is longer', () => {

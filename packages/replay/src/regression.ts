@@ -138,7 +138,7 @@ export async function exportRegression(
   const name = nameFixture(file)
   const fixture = join(dirname(file), name)
   await writeNew(fixture, kept.map((event) => `${toExportLine(event)}\n`).join(''))
-  await writeNew(file, testText({ runId, agent: first.agent, events: kept.length, name }, options))
+  await writeNew(file, formatTest({ runId, agent: first.agent, events: kept.length, name }, options))
   return { runId, events: kept.length, redacted, test: file, fixture }
 }
 
@@ -170,7 +170,7 @@ async function writeNew(file: string, text: string): Promise<void> {
   }
 }
 
-function testText(
+function formatTest(
   {
     runId,
     agent,

@@ -196,11 +196,11 @@ async function resumeDriven(
   const driver = runs.driverFor(runId, { context })
   const isJoined = driver.isDrivenHere
   const result = driver.resume({ withChildren: true, stretch })
-  return await (isJoined ? untilHandedBack(result, stretch) : result)
+  return await (isJoined ? waitUntilHandedBack(result, stretch) : result)
 }
 
 /** What drives the run began elsewhere in this process, and goes on without this stretch. */
-function untilHandedBack(
+function waitUntilHandedBack(
   result: Promise<RunResult>,
   { whenHandedBack }: Stretch,
 ): Promise<RunResult | 'handedBack'> {
@@ -223,7 +223,7 @@ async function startDriven(
   }
   const { driver, same } = runs.start(agent, input, { ...options, context }, { runId, stretch })
   await same
-  return await (same ? untilHandedBack(driver.result, stretch) : driver.result)
+  return await (same ? waitUntilHandedBack(driver.result, stretch) : driver.result)
 }
 
 async function toHandedBack(runId: RunId, ledger: Ledger): Promise<Rest> {

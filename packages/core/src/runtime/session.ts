@@ -141,7 +141,7 @@ export async function readPast(parts: RuntimeParts, options: PastOptions): Promi
   const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const before = last && (await readEndedRun(last, parts, options))
-  const source = from ? await branchPoint(ledger, from) : before
+  const source = from ? await findBranchPoint(ledger, from) : before
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
@@ -187,7 +187,7 @@ async function readEndedRun(
   throw createBusySessionError(state, isDriven)
 }
 
-async function branchPoint(
+async function findBranchPoint(
   ledger: Ledger,
   { runId: text, atSeq }: NonNullable<PastOptions['from']>,
 ): Promise<RunState> {

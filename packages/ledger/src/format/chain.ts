@@ -49,7 +49,7 @@ export function commitTo(salt: string, body: string): Digest {
 }
 
 /** One link: the hash before it, the envelope as a JSON list, and the commitment. The hashes have one length. */
-export function linkHash(previous: Digest, envelope: RowEnvelope, commitment: Digest): Digest {
+export function computeLinkHash(previous: Digest, envelope: RowEnvelope, commitment: Digest): Digest {
   return digestText(previous + formatEnvelope(envelope) + commitment)
 }
 

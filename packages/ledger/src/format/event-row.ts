@@ -2,7 +2,7 @@ import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/c
 import { findEventIdFault } from '@tallystick/core/internal'
 import { parseRunId, parseToolCallId } from '@tallystick/core/vocabulary'
 import { decodeEvent, type Decoding, type EncodedEvent, hasUpcaster, upcast } from './body.ts'
-import { commitTo, type Digest, genesisHash, linkHash, drawSalt, type RowEnvelope } from './chain.ts'
+import { commitTo, type Digest, genesisHash, computeLinkHash, drawSalt, type RowEnvelope } from './chain.ts'
 
 /** A message names so many bad ids, each cut after so many characters. */
 const maxIdsNamed = 20
@@ -108,7 +108,7 @@ export function linkEvents(
   let place = pos
   return events.map(({ envelope, body }) => {
     const salt = drawSalt()
-    previous = linkHash(previous, envelope, commitTo(salt, body))
+    previous = computeLinkHash(previous, envelope, commitTo(salt, body))
     const { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id } = envelope
     const columns = { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id }
     return { pos: ++place, ...columns, body, salt, commitment: null, hash: previous }
@@ -149,7 +149,7 @@ export function findLinkFault(previous: Link, row: EventRow): Fault | undefined 
   const { salt, body, commitment, hash } = row
   if ((salt === null) !== (commitment !== null))
     return createFault('salt', 'a salt or a commitment', 'both or none')
-  const due = linkHash(previous.hash, row, commitment ?? commitTo(salt as string, body))
+  const due = computeLinkHash(previous.hash, row, commitment ?? commitTo(salt as string, body))
   if (due !== hash) return createFault('hash', due, hash)
   if (row.epoch < previous.epoch) return createFault('epoch', `${previous.epoch} or more`, row.epoch)
   if (row.pos <= previous.pos) return createFault('pos', `more than ${previous.pos}`, row.pos)

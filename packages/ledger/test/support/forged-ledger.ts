@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
-import { commitTo, genesisHash, linkHash, sealRun, type RunCell } from '../../src/format/chain.ts'
+import { commitTo, genesisHash, computeLinkHash, sealRun, type RunCell } from '../../src/format/chain.ts'
 import type { EventRow } from '../../src/format/event-row.ts'
 import { tamper } from './raw-database.ts'
 
@@ -44,7 +44,7 @@ export function relink(database: Database, runId: string, change: (row: EventRow
   for (const row of rows) {
     const changed = change(row)
     const { run_id, type, tool_call_id, at, epoch, body, salt, commitment, pos } = changed
-    hash = linkHash(hash, changed, commitment ?? commitTo(salt as string, body))
+    hash = computeLinkHash(hash, changed, commitment ?? commitTo(salt as string, body))
     write.run(run_id, type, tool_call_id, at, epoch, body, hash, pos)
     changedId = run_id
   }

@@ -21,7 +21,7 @@ const bytesPerTokenMin = 2.5
  * ones leave only the token count as a sign: it equals the window, or the half of it that some servers cut to. A prompt
  * that was not cut may also have that half, so then its text must be long, too.
  */
-export function promptWasCut(body: WireRequest, promptTokens: number | undefined): boolean {
+export function wasPromptCut(body: WireRequest, promptTokens: number | undefined): boolean {
   const window = readContextTokens(body)
   if (body.truncate || promptTokens === undefined || window === undefined) return false
   if (promptTokens === window) return true
@@ -132,7 +132,7 @@ export class OllamaReader implements ReplyReader<WireLine> {
       yield { type: 'model_usage', usage, raw }
     }
     const body = this.#body
-    if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, readContextTokens(body))
+    if (wasPromptCut(body, promptTokens)) throw cutPrompt(promptTokens, readContextTokens(body))
     const raw = getText(line, 'done_reason')
     if (this.#parts.length === 0 && raw !== 'stop' && raw !== 'length') throw createUnwrittenReplyError(raw)
     const contextTokens = findContextTokens(body, promptTokens) ?? Infinity
