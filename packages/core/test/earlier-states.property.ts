@@ -1,18 +1,24 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
-import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/machine'
+import { evolve, openTurnCalls, type RunState } from '@tallystick/core/machine'
 import { stampFacts } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { serializeState } from '../src/machine/state.ts'
-import { summarizeCalls } from '../src/machine/calls.ts'
+import { type Draft, summarizeCalls } from '../src/machine/calls.ts'
+import { evolveIn } from '../src/machine/evolve.ts'
+import { auditIn } from '../src/machine/laws.ts'
 import { endedCall, executing, runId, startedCall } from './pages.ts'
 import { play, program } from './program.ts'
 
-function folded(before: RunState | undefined, events: readonly RuntimeEvent[]): RunState | undefined {
+function folded(
+  before: RunState | undefined,
+  events: readonly RuntimeEvent[],
+  draft?: Draft,
+): RunState | undefined {
   let state = before
   for (const event of events) {
-    state = audit(state, event)
+    state = auditIn(draft, state, event)
     const calls = openTurnCalls(state)
     expect(summarizeCalls(calls)).toEqual(summarizeCalls([...calls]))
   }
@@ -33,9 +39,11 @@ describe('a fold of events', () => {
         for (let place = 0; place < events.length; place++) {
           const before = folded(undefined, events.slice(0, place))
           const known = noted(before)
-          const last = folded(before, events.slice(place))
-          expect(noted(before)).toEqual(known)
-          expect(noted(last)).toEqual(whole)
+          for (const draft of [undefined, new WeakSet<readonly unknown[]>()]) {
+            const last = folded(before, events.slice(place), draft)
+            expect(noted(before)).toEqual(known)
+            expect(noted(last)).toEqual(whole)
+          }
         }
       }),
       { numRuns: tries(30) },
@@ -56,7 +64,10 @@ describe('a fold of events', () => {
     )
     const known = states.map(noted)
     for (const [place, state] of states.entries()) {
-      const last = events.slice(place).reduce(evolve, state)
+      const draft = new WeakSet<readonly unknown[]>()
+      const last = events
+        .slice(place)
+        .reduce<RunState | undefined>((before, event) => evolveIn(draft, before, event), state)
       expect(openTurnCalls(last as RunState).map(({ status }) => status)).toEqual(names.map(() => 'settled'))
     }
     expect(states.map(noted)).toEqual(known)
@@ -68,9 +79,22 @@ describe('a fold of events', () => {
       const page = executing(['look', 'look'], {}, { maxToolCalls })
       const events = stampFacts(runId, [...page, startedCall(1), startedCall(2)])
       const before = events.slice(0, page.length).reduce(evolve, undefined as RunState | undefined)
-      return events.slice(page.length).reduce(audit, before)
+      return folded(before, events.slice(page.length), new WeakSet())
     }
     expect(() => started(1)).toThrow('maxToolCalls is used up')
     expect(started(2)).toMatchObject({ totals: { toolCalls: 2 } })
+  })
+
+  it('copies the calls once in a draft, and changes none that it was handed', () => {
+    const page = executing(['look', 'look'])
+    const events = stampFacts(runId, [...page, startedCall(1), startedCall(2)])
+    const before = events.slice(0, page.length).reduce(evolve, undefined as RunState | undefined) as RunState
+    const draft = new WeakSet<readonly unknown[]>()
+    const [first, second] = events.slice(page.length) as [RuntimeEvent, RuntimeEvent]
+    const one = evolveIn(draft, before, first)
+    const both = evolveIn(draft, one, second)
+    expect(openTurnCalls(both)).toBe(openTurnCalls(one))
+    expect(openTurnCalls(before).map(({ status }) => status)).toEqual(['ready', 'ready'])
+    expect(openTurnCalls(evolve(before, first))).not.toBe(openTurnCalls(before))
   })
 })

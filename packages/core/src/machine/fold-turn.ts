@@ -9,7 +9,16 @@ import { findCause, type CollectedCall, type EventOf, type RuntimeEvent } from '
 import { addUsage } from '../events/usage.ts'
 import { computeDigest } from '../values/digest.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
-import { findCall, findCallPlace, openTurnCalls, toCallKey, withCall } from './calls.ts'
+import {
+  type Draft,
+  makeOwn,
+  findCall,
+  findCallPlace,
+  openTurnCalls,
+  toCallKey,
+  withCall,
+  withNewCall,
+} from './calls.ts'
 import { computeAnswerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
 import { readWrittenText, toNextTurnParts } from './reply.ts'
 import { toShownResult } from './request.ts'
@@ -235,7 +244,11 @@ export function applyToolInput(state: RunState, event: EventOf<'tool_input_delta
 }
 
 /** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
-export function applyToolRequest(state: RunState, event: EventOf<'tool_request_ready'>): RunState {
+export function applyToolRequest(
+  state: RunState,
+  event: EventOf<'tool_request_ready'>,
+  draft?: Draft,
+): RunState {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
   const { calls: earlier, callParts, streamedTokens } = requireOpenAttempt(state, event)
   // By place in the reply: the order in which the message names them.
@@ -254,20 +267,23 @@ export function applyToolRequest(state: RunState, event: EventOf<'tool_request_r
     ...(event.removed && { inputRemoved: true as const }),
     ...omitUndefined({ malformed, opaque }),
   }
-  const calls = earlier.toSpliced(place, 0, call)
+  const calls = withNewCall(earlier, place, call, draft)
   // An input that was not streamed is counted here.
   const isStreamed = callParts.includes(part)
   const tokens = isStreamed ? 0 : estimateTokens(malformed?.text ?? JSON.stringify(input))
   return withAttempt(state, event, {
-    callParts: withPart(callParts, part),
+    callParts: withPart(callParts, part, draft),
     calls,
     streamedTokens: streamedTokens + tokens,
   })
 }
 
 /** The parts that hold calls with one more, where it is new. */
-function withPart(callParts: readonly number[], part: number): readonly number[] {
-  return callParts.includes(part) ? callParts : [...callParts, part]
+function withPart(callParts: readonly number[], part: number, draft?: Draft): readonly number[] {
+  if (callParts.includes(part)) return callParts
+  const more = makeOwn(callParts, draft)
+  more.push(part)
+  return more
 }
 
 /** The state in which all that counted as a repeat counts no more. */
@@ -289,15 +305,16 @@ export function applyToolProgress(state: RunState, event: EventOf<'tool_progress
   return spent === undefined ? next : { ...next, totals: withToolSpending(next.totals, spent) }
 }
 
-export function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
+export function applyToolResult(state: RunState, event: EventOf<'tool_result'>, draft?: Draft): RunState {
   const { outcome, name, child } = event
-  const settled = changeCall(state, event, endable[outcome], (call) => {
+  const settle = (call: Call): Call => {
     if (name !== call.name) throw createIllegalTransition(state, event, `the call's tool is ${call.name}`)
     if (call.status === 'deferred' && outcome === 'cancelled' && call.child === undefined) {
       throw createIllegalTransition(state, event, `call ${call.toolCallId} is deferred`)
     }
     return { ...call, status: 'settled', result: toResultForModel(event) }
-  })
+  }
+  const settled = changeCall(state, event, endable[outcome], settle, draft)
   // A child run's usage counts as the run's own.
   const charged = child ? { ...settled, totals: withChildTotals(settled.totals, child) } : settled
   const next = withReuse(charged, event)
@@ -507,15 +524,18 @@ function denyCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call
   return { ...call, status: 'to_settle', refusal: { outcome: 'interrupted', text } }
 }
 
-export function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
-  const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], (call) => {
+export function applyToolStarted(state: RunState, event: EventOf<'tool_started'>, draft?: Draft): RunState {
+  const start = (call: Call): Call => {
     requireAttempt(state, event, call.attempts + 1)
     const { grant, attempt, at } = event
     // A call with a retry policy counts its attempts.
     const { since = at, failures = 0 } = call.tries ?? {}
     const tries = call.tries || call.retry ? { since, failures } : undefined
     return { ...call, ...omitUndefined({ grant, tries }), status: 'started', attempts: attempt }
-  })
+  }
+  // What a child run is granted, the laws compare with what was left before it.
+  const own = event.child === undefined ? draft : undefined
+  const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], start, own)
   // A tool of unknown effect may change anything.
   const isRead = findCall(next, event.toolCallId)?.effect === 'read'
   const begun = isRead ? next : withStart(next)
@@ -552,6 +572,7 @@ function changeCall(
   event: RuntimeEvent & { readonly toolCallId: string },
   from: readonly CallStatus[],
   change: (call: Call) => Call,
+  draft?: Draft,
 ): RunState {
   const calls = openTurnCalls(state)
   const place = findCallPlace(calls, event.toolCallId)
@@ -560,7 +581,7 @@ function changeCall(
     throw createIllegalTransition(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status))
     throw createIllegalTransition(state, event, `call ${call.toolCallId} is ${call.status}`)
-  const changed = withCall(calls, place, change(call))
+  const changed = withCall(calls, place, change(call), draft)
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {
