@@ -212,6 +212,7 @@ export { failureClasses } from './values/errors.ts'
 export { defaultHost } from './values/host.ts'
 export { deriveIdempotencyKey, deriveRunId } from './values/ids.ts'
 export {
+  copyJson,
   findParsedFault,
   getOwn,
   isFrozenOnce,

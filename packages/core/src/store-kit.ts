@@ -31,7 +31,6 @@ export {
 } from './ledger/changes.ts'
 export { closeByUsing, type OpenLedger } from './ledger/ledger.ts'
 export {
-  requireAppend,
   requireDueFilter,
   requireEventQuery,
   refuseTransaction,

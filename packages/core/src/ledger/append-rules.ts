@@ -126,14 +126,17 @@ export function requireWellFormed(
   }
 }
 
+const wholeNumbers = ['seq', 'epoch', 'turn', 'at', 'v'] as const
+
 /** The fault of an event that has to have the number `next` and the epoch of its writer. */
 function findFault(event: RuntimeEvent, runId: RunId, next: number, writer: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
   const id = findEventIdFault(event)
   if (id) return `has ${quote(id.found)} as ${id.path}, which is not ${id.expected}`
-  const { seq, epoch, turn, at, v } = event
-  for (const [name, value] of Object.entries({ seq, epoch, turn, at, v }))
-    if (!Number.isSafeInteger(value)) return `has the ${name} ${String(value)}, which is not a whole number`
+  const { seq, epoch, at } = event
+  for (const name of wholeNumbers)
+    if (!Number.isSafeInteger(event[name]))
+      return `has the ${name} ${String(event[name])}, which is not a whole number`
   if (!isMoment(at)) return `has the at ${Number(at)}, which is not a date of the years 0 to 9999`
   if (seq !== next) return `has the seq ${seq} where ${next} follows`
   return epoch === writer ? undefined : `has the epoch ${epoch} where its writer has ${writer}`

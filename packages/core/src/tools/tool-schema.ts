@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { CallVerdict } from '../events/signals.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { isJson, type Json, type JsonObject, readJson } from '../values/json.ts'
+import { copyJson, isJson, type Json, type JsonObject, readJson } from '../values/json.ts'
 import { ignoreRejection, isThenable, type Schema, valueThat } from '../values/option.ts'
 import { jsonObject } from '../values/schema.ts'
 import { formatErrorSentence } from '../values/text.ts'
@@ -63,11 +63,6 @@ async function askValidator<Output>(
   throw new ConfigurationError(
     `validate of the ${subject} returned neither a value nor issues. Correct the schema.`,
   )
-}
-
-/** A schema may change what it reads in place, as arktype's do, and what is on record stays as the model wrote it. */
-function copyJson(value: Json): unknown {
-  return JSON.parse(JSON.stringify(value))
 }
 
 // arktype's schemas are functions.

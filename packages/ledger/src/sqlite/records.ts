@@ -159,7 +159,7 @@ export class SqliteRecords {
     // Events refer to the row of their run, so a new one is written first.
     if (run === undefined) this.#insertRun(cell)
     try {
-      insertRows(this.#statements.insertEvents, rows)
+      insertRows(this.#statements.insertEvents, rows, cell)
     } catch (error) {
       throw this.#secondFactIn(error, events) ?? error
     }
@@ -256,19 +256,28 @@ function prepareStatements(database: Database) {
 /** The most rows of one statement, which takes half as long as one each. */
 const rowsPerInsert = 64
 
-/** The statement that inserts so many events. */
+/** The statement that inserts so many events of one append: what these share is bound once. */
 function prepareInserts(database: Database): (count: number) => Statement {
   const known: Statement[] = []
-  const row = `(${eventColumns.map(() => '?').join(', ')})`
+  const row = '(?, @runId, ?, ?, ?, ?, ?, ?, @epoch, ?, ?, ?, ?, ?, ?)'
   return (count) =>
     (known[count] ??= database.prepare(
       `insert into event (${eventColumns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
     ))
 }
 
-function insertRows(insert: (count: number) => Statement, rows: readonly EventRow[]): void {
+function insertRows(
+  insert: (count: number) => Statement,
+  rows: readonly EventRow[],
+  { run_id: runId, epoch }: RunCell,
+): void {
   for (let from = 0; from < rows.length; from += rowsPerInsert) {
     const some = rows.slice(from, from + rowsPerInsert)
-    insert(some.length).run(some.flatMap((row) => eventColumns.map((column) => row[column])))
+    const values: unknown[] = []
+    for (const row of some) {
+      const { pos, seq, type, turn, tool_call_id, attempt, at, v, key_id, body, salt, commitment, hash } = row
+      values.push(pos, seq, type, turn, tool_call_id, attempt, at, v, key_id, body, salt, commitment, hash)
+    }
+    insert(some.length).run(values, { runId, epoch })
   }
 }

@@ -10,7 +10,6 @@ import {
   closeByUsing,
   type OpenLedger,
   OpenUses,
-  requireAppend,
   requireInboxKey,
   requirePut,
   requireTextId,
@@ -55,9 +54,8 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
   const ledger: Ledger & { readonly [internals]: Internals } = {
     deltaDelayMs,
     async append(runId, expected, events, options) {
-      requireAppend(runId, expected, events)
-      database.requireOpen()
       requireWellFormed(runId, expected, events)
+      database.requireOpen()
       const { durability, consumedInboxKeys: takes = [], lease, wakes } = options
       const head = await sealing.append(runId, events, (sealer) =>
         store.append({

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError, type RunId, type Tool } from '@tallystick/core'
 import {
+  copyJson,
   leastResultChars,
   omitUndefined,
   option,
@@ -245,7 +246,7 @@ export function createTool<
       }
       let parsing: ReturnType<typeof schema.parse>
       try {
-        parsing = schema.parse(structuredClone(input))
+        parsing = schema.parse(copyJson(input))
       } catch (error) {
         return unchecked(error)
       }
@@ -257,7 +258,7 @@ export function createTool<
     run: (call) => runTool(body, call),
     ...(reconcile && {
       async reconcile({ runId, turn, toolCallId, attempt, idempotencyKey, context: own, input }) {
-        const parsed = await schema.parse(structuredClone(input))
+        const parsed = await schema.parse(copyJson(input))
         if (!parsed.ok) return { state: 'unknown' }
         const doubt = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
         const answer: unknown = await reconcile(parsed.value, doubt)

@@ -1,5 +1,12 @@
 import type { Message, RunId } from '@tallystick/core'
-import { omitUndefined, option, type Schema, requireOptions, type Retryable } from '@tallystick/core/internal'
+import {
+  copyJson,
+  omitUndefined,
+  option,
+  type Schema,
+  requireOptions,
+  type Retryable,
+} from '@tallystick/core/internal'
 import {
   defaultRetryPolicy,
   type GivenRetryPolicy,
@@ -103,7 +110,7 @@ export function runTool<Input, Context>(
     const execute = async (): Promise<(Ending & Retryable) | KeptDeferral> => {
       try {
         // Never at once: the caller has its subscription before the tool reports anything.
-        const parsed = await body.schema.parse(structuredClone(call.input))
+        const parsed = await body.schema.parse(copyJson(call.input))
         if (!parsed.ok) {
           const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
           return createTextEnding('invalid_input', explainIssues(tool, call.input, parsed.issues))
