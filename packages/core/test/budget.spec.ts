@@ -9,7 +9,7 @@ import {
   grantChild,
   limitChild,
   sumSpent,
-} from '../src/machine/limits.ts'
+} from '../src/machine/budget.ts'
 import type { Call, RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 import { started, settled, working } from './open-calls.ts'

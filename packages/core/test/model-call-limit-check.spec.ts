@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Price } from '@tallystick/core/vocabulary'
-import { computeFinalizingNeeds, grantModelCall, type PlannedCall } from '../src/machine/limits.ts'
+import { computeFinalizingNeeds, grantModelCall, type PlannedCall } from '../src/machine/budget.ts'
 import type { RunState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 

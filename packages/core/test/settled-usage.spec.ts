@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Limits, Usage } from '@tallystick/core'
 import type { Fact, FailureClass, Price } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
-import { replaceUnbelievable, countsTokens, settleUsage } from '../src/machine/limits.ts'
+import { replaceUnbelievable, countsTokens, settleUsage } from '../src/machine/budget.ts'
 import type { StreamingState } from '../src/machine/state.ts'
 import { begun, called, wrote } from './pages.ts'
 

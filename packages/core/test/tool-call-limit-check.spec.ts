@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { computeDigest } from '@tallystick/core/vocabulary'
-import { findCallsAwaitingEqual, nextForCallLimits, serveRepeats } from '../src/machine/limits.ts'
+import { findCallsAwaitingEqual, nextForCallLimits, serveRepeats } from '../src/machine/call-limits.ts'
 import type { Call, ExecutingState, MetLimit } from '../src/machine/state.ts'
 import { answers, at, brief, doubtful, settled, started, working } from './open-calls.ts'
 import { callId } from './pages.ts'

@@ -1,4 +1,4 @@
-import type { Call, CallStatus, RunState } from './state.ts'
+import type { Call, CallStatus, ExecutingState, RunState } from './state.ts'
 import type { CallRefusal, FactOf, RuntimeEvent } from '../events/event.ts'
 import { deriveChildRunId, deriveIdempotencyKey, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
@@ -311,4 +311,14 @@ export function listPendingApprovals(state: RunState): readonly PendingApproval[
     const attempt = attempts + 1
     return [{ runId, toolCallId, name, attempt, input, inputDigest, ...omitUndefined({ reason: askReason }) }]
   })
+}
+
+export function isUnstarted({ attempts, status }: Call): boolean {
+  return attempts === 0 && (status === 'ready' || status === 'to_ask' || status === 'awaiting_approval')
+}
+
+/** The calls that were not started yet and may be. */
+export function listUnstarted({ calls }: ExecutingState): readonly Call[] {
+  const { ready, to_ask, awaiting_approval } = summarizeCalls(calls).counts
+  return ready + to_ask + awaiting_approval === 0 ? [] : calls.filter(isUnstarted)
 }

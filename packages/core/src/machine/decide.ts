@@ -32,7 +32,7 @@ import type { Cause } from '../events/event-parts.ts'
 import { findBound } from '../events/limits.ts'
 import { correctMediaTypes, correctMessage } from '../events/content.ts'
 import { type AgentDefinition, pickGiven } from '../events/agent-definition.ts'
-import { settleUsage } from './limits.ts'
+import { settleUsage } from './budget.ts'
 import type { Signal } from '../events/signals.ts'
 import { checkSignals, modelSignals, toolSignals } from './decide-signals.ts'
 

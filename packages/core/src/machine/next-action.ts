@@ -14,15 +14,14 @@ import {
   waitBeforeCompaction,
 } from './compaction.ts'
 import { readMessages, readShownMessages, requireShown, showsOtherWords } from './history.ts'
+import { grantModelCall, settleUsage } from './budget.ts'
 import {
   findTimeLimit,
   getDeadline,
   getOnLimit,
   getWorkDeadline,
-  grantModelCall,
   type LimitFinding,
   meetLimit,
-  settleUsage,
 } from './limits.ts'
 import { nextForCalls, settleCalls, withholdAnswer } from './next-calls.ts'
 import { toDraftedReply } from './reply.ts'

@@ -20,20 +20,21 @@ import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from
 import { type Action, recordFacts, waitUntil } from './rules.ts'
 import { computeDigest } from '../values/digest.ts'
 import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
+import { computeLeft, grantChild } from './budget.ts'
 import {
   chooseCallsToStart,
-  computeLeft,
   findCallsAwaitingEqual,
+  nextForCallLimits,
+  serveRepeats,
+  toResultFact,
+} from './call-limits.ts'
+import {
   findTimeLimit,
   getApprovalExpiry,
   getDeadline,
   getGraceEnd,
   getWorkDeadline,
-  grantChild,
   meetLimit,
-  nextForCallLimits,
-  serveRepeats,
-  toResultFact,
 } from './limits.ts'
 
 const outOfTime = 'the time of the run was up before it had answered'

@@ -10,7 +10,7 @@ import { takeLargerUsage, pickTokenCounts, type Usage } from '../events/usage.ts
 import { findCall, toTextContent } from '../machine/calls.ts'
 import { buildSummaryRequest } from '../machine/compaction.ts'
 import { readMessages } from '../machine/history.ts'
-import { computeLeftForCall } from '../machine/limits.ts'
+import { computeLeftForCall } from '../machine/budget.ts'
 import { toModelRequest } from '../machine/request.ts'
 import {
   diffCallEffects,
