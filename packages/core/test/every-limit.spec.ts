@@ -60,7 +60,7 @@ async function playWithin(limits: Limits): Promise<Played> {
   run.events$.subscribe((event) => {
     if (event.type === 'tool_started' && event.name === 'deaf') void run.cancel('Enough.')
   })
-  let rest: RunResult<unknown> = await waitUntilSettled(clock, run.result)
+  let rest: RunResult = await waitUntilSettled(clock, run.result)
   const asked = rest.pendingApprovals[0]?.toolCallId
   if (asked !== undefined) {
     await waitUntilSettled(clock, pass(3_600_000))
