@@ -12,6 +12,7 @@ import { countEventsToFold, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { from, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { formatTime } from '../src/command/text.ts'
 import { readRun } from '../src/runs/read-run.ts'
 import { atTerminal } from './kit/pseudo-terminal.ts'
 import { openShop } from './kit/shop.ts'
@@ -66,6 +67,19 @@ describe('show', () => {
     const { runId } = await shop.start(talker())
     const past = await tallystickHere('show', shop.ledgerPath, runId, '--at', '5400', '--json')
     expect(json(past.stdout)).toMatchObject({ seq: 5_400, now: { status: 'done', reason: 'answered' } })
+  })
+
+  it('says when a run that waits continues by itself', async () => {
+    await using shop = await openShop()
+    const { runId, wakeAt } = await shop.start(undefined, { limits: { maxApprovalMs: 3_600_000 } })
+    const at = formatTime(wakeAt!)
+    const { stdout } = await tallystickHere('show', shop.ledgerPath, runId)
+    expect(stdout).toMatch(/^continues {2}by itself at (.+)$/m)
+    expect(stdout).toContain(`by itself at ${at}`)
+    const shown = await tallystickHere('show', shop.ledgerPath, runId, '--json')
+    expect(json(shown.stdout)).toMatchObject({ status: 'suspended', wakeAt: at })
+    const endless = await shop.start()
+    expect((await tallystickHere('show', shop.ledgerPath, endless.runId)).stdout).not.toContain('by itself')
   })
 
   it('ties each message to its events, and tells what failed and was withdrawn', async () => {

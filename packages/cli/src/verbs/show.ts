@@ -1,5 +1,5 @@
 import type { Ledger, Message, RunId, RunState } from '@tallystick/core'
-import { isRunDriven, omitUndefined, toRunTimes } from '@tallystick/core/internal'
+import { isRunDriven, omitUndefined, readResultWithChildren, toRunTimes } from '@tallystick/core/internal'
 import { evolve, toTranscript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
 import { foldTo, rebuildRequest } from '@tallystick/ledger'
@@ -144,11 +144,18 @@ async function readShownRun(
     waitedMs: await readWaitedTime(ledger, state),
     waits,
     statusView,
+    ...(isNow && !isDriven && omitUndefined({ wakeAt: await readWakeTime(ledger, state) })),
     ...(!isNow && { now: await readStatusNow(ledger, state, maxSeq) }),
     childRuns: await readChildRuns(ledger, reading.outline.children),
     inbox: isNow ? await ledger.inbox(runId) : [],
   }
   return { shown, story }
+}
+
+/** Reads when a run continues by itself; `undefined` if it has nothing to do then, or has it now. */
+async function readWakeTime(ledger: Ledger, state: RunState): Promise<number | undefined> {
+  const { wakeAt } = await readResultWithChildren(state, ledger)
+  return wakeAt !== undefined && wakeAt > state.at ? wakeAt : undefined
 }
 
 /** Reads the status of a run today. Damage in later events must not keep an earlier one from being shown. */
@@ -185,7 +192,7 @@ async function readChildRuns(ledger: Ledger, runIds: readonly RunId[]): Promise<
 }
 
 function toData(shown: ShownRun, story: RunStory, turn: number | undefined): object {
-  const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
+  const { state, outline, maxSeq, waits, statusView, wakeAt, now, childRuns, inbox } = shown
   const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
   const { sessionId, sessionPlace, parent } = state
   const { startedAt, lastAt } = toRunTimes(state)
@@ -200,6 +207,7 @@ function toData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     sessionPlace,
     parent,
     ...statusView,
+    ...(wakeAt !== undefined && { wakeAt: formatTime(wakeAt) }),
     now,
     phase,
     turn: state.turn,

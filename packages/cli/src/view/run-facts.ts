@@ -29,6 +29,8 @@ export interface ShownRun extends FoldedRun {
   readonly waitedMs: number
   readonly waits: Waits
   readonly statusView: RunStatusView
+  /** When it continues by itself, in milliseconds since 1970 UTC; absent if nothing is set for later. */
+  readonly wakeAt?: number | undefined
   /** The status of the run today, when it is shown at an earlier event. */
   readonly now?: RunStatusView | undefined
   /** Its child runs, with their status today. */
@@ -43,7 +45,7 @@ export interface ChildRun extends RunStatusView {
 }
 
 export function formatFacts(shown: ShownRun): string {
-  const { state, outline, maxSeq, waitedMs, waits, statusView, now, childRuns, inbox } = shown
+  const { state, outline, maxSeq, waitedMs, waits, statusView, wakeAt, now, childRuns, inbox } = shown
   const { parent } = state
   const { startedAt, lastAt } = toRunTimes(state)
   const origin = parent?.relation === 'session' ? formatRelation(parent) : ''
@@ -60,6 +62,7 @@ export function formatFacts(shown: ShownRun): string {
     ...(state.labels === undefined ? [] : [['labels', formatLabels(state.labels)]]),
     ...(state.deadlineAt === undefined ? [] : [['deadline', formatTime(state.deadlineAt)]]),
     ['status', formatStatus(statusView)],
+    ...(wakeAt === undefined ? [] : [['continues', `by itself at ${formatTime(wakeAt)}`]]),
     ...(now === undefined ? [] : [['now', formatStatus(now)]]),
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${maxSeq}, writer ${state.epoch}`],
     ['started', `${formatTime(startedAt)}, last event ${formatTime(lastAt)}`],
