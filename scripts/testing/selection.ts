@@ -28,6 +28,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/demo/test/demo.spec.ts',
   'examples/demo/test/demo-endings.spec.ts',
   'examples/durable-object/test/durable-object.spec.ts',
+  'examples/demo/test/engine-demo.spec.ts',
   'examples/file-ledger/test/file-ledger.spec.ts',
   'examples/from-openai-agents/test/from-openai-agents.spec.ts',
   'examples/mcp-reader/test/mcp-reader.spec.ts',

@@ -14,6 +14,8 @@ export interface Options {
   /** Serves a page to chat with the agent, instead of running one task. */
   readonly serve: boolean
   readonly port: number
+  /** Drives the run by two worker processes on this engine. */
+  readonly engine?: 'pg-boss'
 }
 
 /** Reads the arguments; returns an exit code if it printed help or an error instead. */
@@ -35,6 +37,11 @@ export function readOptions(words: readonly string[]): Options | ExitCode {
       new Option('--serve', 'serve a page to chat with the agent, until Ctrl-C')
         .conflicts(['yes', 'deny', 'json'])
         .default(false),
+    )
+    .addOption(
+      new Option('--engine <name>', 'drive the run by two workers on an engine, of which one is killed')
+        .choices(['pg-boss'])
+        .conflicts(['serve', 'json', 'ledger']),
     )
     .option('--port <number>', 'where --serve listens (default: a free port)', portNumber, 0)
     .exitOverride()

@@ -30,6 +30,11 @@ export async function runDemo(words: readonly string[]): Promise<ExitCode> {
 async function startRun(context: CommandContext, options: Options): Promise<ExitCode> {
   const { ledger: ledgerPath, model } = options
   const modelId = chooseModel(context.environment, model)
+  if (options.engine !== undefined) {
+    // Only here: it brings clients of Postgres.
+    const { runOnEngine } = await import('./engine-demo.ts')
+    return await runOnEngine(context, { ...options, modelId })
+  }
   mkdirSync(dirname(ledgerPath), { recursive: true })
   const ledger = sqliteLedger(ledgerPath)
   try {
