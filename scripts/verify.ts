@@ -33,6 +33,10 @@ const steps: Readonly<Record<string, readonly [claim: string, command: string]>>
     'processes and servers may die at any place',
     'node scripts/crashes.ts --points 40 --stops 4 --deaths 6 --seed 20261120',
   ],
+  engines: [
+    'workers on each engine may die, and no effect is lost or repeated',
+    'node packages/engines/bench/campaign.ts engines --short --seed 20261129',
+  ],
   conformance: [
     'the public suite of MCP passes client and server',
     'node packages/tools/test/conformance/conformance.ts',

@@ -146,7 +146,8 @@ class Poll implements EngineWorker {
     } catch (error) {
       report(error, 'The runs that are due could not be read')
     }
-    if (!this.#stopping.signal.aborted) this.#stopTimer = clock.schedule(everyMs, () => this.look(), 'upkeep')
+    // Not for upkeep: a process lives as long as its worker.
+    if (!this.#stopping.signal.aborted) this.#stopTimer = clock.schedule(everyMs, () => this.look())
   }
 
   /** Yields the runs that are due; at the start, first those whose process is known to have died. */

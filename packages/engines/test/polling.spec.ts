@@ -138,6 +138,14 @@ describe('the polling engine', () => {
     expect(wakes).toMatchObject([{ runId, key: 'chat' }])
   })
 
+  it('keeps its process alive until it stops, though nothing is due', async () => {
+    const set = office([])
+    const worker = await set.work()
+    await set.until(() => set.clock.pending > 0)
+    await worker.stop(1_000)
+    expect(set.clock.pending).toBe(0)
+  })
+
   it('refuses a start that is not on record', async () => {
     const set = office([])
     await expect(set.client.enqueue(set.agent, 'Hello.', { sessionId: 'chat' })).rejects.toThrow(/enqueue/)
