@@ -20,6 +20,7 @@ const exempt: Readonly<Record<string, string>> = {
   '@tallystick/core joinText': 'a view of the parts of a message, called for each message',
   '@tallystick/core foldedHistory': 'a filter that a handoff is given',
   '@tallystick/testkit cutOtherwise': 'cuts bytes of a test',
+  '@tallystick/engines/temporal/workflow tallystickRun': 'a workflow, which only a worker of Temporal calls',
   '@tallystick/tools json': 'its NotJsonError becomes the outcome of the tool call that returns it',
 }
 

@@ -1,3 +1,4 @@
+import { option, requireOptions } from '@tallystick/core/internal'
 import { WaitingError, Worker, type JobsOptions, type Queue, type WorkerOptions } from 'bullmq'
 import type { Engine, Wake } from './engine.ts'
 
@@ -8,8 +9,20 @@ export interface BullmqEngineOptions {
    * Options of the workers in BullMQ's own words, such as `limiter` (how many drives begin in a time, over all workers) and
    * `lockDuration` (after so many milliseconds, 30,000 by default, a worker that says nothing counts as dead).
    */
-  readonly workerOptions?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'autorun'>
+  readonly workerOptions?:
+    | Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'autorun'>
+    | undefined
 }
+
+const { anyObject, fields, maybe, valueThat } = option
+
+const engineOptions = fields<BullmqEngineOptions>(
+  {
+    queue: valueThat('a Queue of bullmq', (value) => Object(Object(value).opts).connection !== undefined),
+    workerOptions: maybe(anyObject),
+  },
+  { worker: 'workerOptions' },
+)
 
 /** No wake is given up, whatever number of drives or workers fail: the ledger says when a run ends. */
 const forever = 1_000_000_000
@@ -26,7 +39,9 @@ const lastPriority = 2 ** 21 - 1
  * driven perhaps one more. A time to come is a delayed job of its own, which adds the job that waits when it is due; when a drive
  * begins, it is removed.
  */
-export function bullmqEngine({ queue, workerOptions }: BullmqEngineOptions): Engine {
+export function bullmqEngine(options: BullmqEngineOptions): Engine {
+  requireOptions('bullmqEngine', engineOptions, options)
+  const { queue, workerOptions } = options
   const { connection, prefix } = queue.opts
   // Wakes may give up when Redis is away; a worker waits for it.
   const isClient = typeof Reflect.get(connection, 'duplicate') === 'function'

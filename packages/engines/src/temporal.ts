@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
+import { option, requireOptions } from '@tallystick/core/internal'
 import type { Engine, Wake } from './engine.ts'
 import type { RunActivities } from './temporal/workflow.ts'
 
@@ -8,9 +9,9 @@ export interface TemporalEngineOptions {
   /** Opened and closed by its owner: after the workers. */
   readonly client: { readonly workflow: Pick<Client['workflow'], 'signalWithStart'> }
   /** The task queue of workflows and activities. Default: `tallystick`. */
-  readonly taskQueue?: string
+  readonly taskQueue?: string | undefined
   /** Creates a worker, with options of your own beside those given. Not needed in a process that drives nothing. */
-  readonly createWorker?: (options: TemporalWorkerOptions) => Promise<TemporalWorker>
+  readonly createWorker?: ((options: TemporalWorkerOptions) => Promise<TemporalWorker>) | undefined
 }
 
 /** What the engine tells `Worker.create` of `@temporalio/worker`. */
@@ -28,6 +29,14 @@ export interface TemporalWorker {
   shutdown(): void
 }
 
+const { anyFunction, anyObject, fields, filledText, maybe } = option
+
+const engineOptions = fields<TemporalEngineOptions>({
+  client: anyObject,
+  taskQueue: maybe(filledText),
+  createWorker: maybe(anyFunction),
+})
+
 /** How long the server has to take back what has not ended. If it is away, it notices by itself that heartbeats are missing. */
 const goodbyeMs = 1_000
 
@@ -36,6 +45,7 @@ const goodbyeMs = 1_000
  * the run by activities. **Experimental**: it has not run on a server yet.
  */
 export function temporalEngine(options: TemporalEngineOptions): Engine {
+  requireOptions('temporalEngine', engineOptions, options)
   const { client, taskQueue = 'tallystick', createWorker } = options
   return {
     name: 'temporal',
