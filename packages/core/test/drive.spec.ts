@@ -81,6 +81,15 @@ describe('runtime.drive', () => {
     await expect(set.waitUntilSettled(one.drive(deriveRunId('9')))).rejects.toThrow(RunNotFoundError)
   })
 
+  it('reports nothing of a start that its caller sees refused, since the session is busy', async () => {
+    const set = stage()
+    await set.waitUntilSettled(set.runtime.enqueue(set.agent, 'One.', { sessionId: 'chat' }))
+    const start = { agent: set.agent.name, input: 'Two.', options: { sessionId: 'chat' } }
+    const driven = set.runtime.drive(deriveRunId('second'), { start })
+    await expect(set.waitUntilSettled(driven)).rejects.toThrow(LedgerConflictError)
+    expect(set.reported).toEqual([])
+  })
+
   it('says when a run that waits for a person continues by itself', async () => {
     const ask = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [calling('pay')], tools: [ask] })
@@ -177,7 +186,11 @@ describe('runtime.drive', () => {
     const set = stage({ steps: [calling('slow'), { text: 'Done.' }], tools: [slow] })
     const run = set.start()
     await begun.promise
-    expect(await worker(set).drive(run.id)).toMatchObject({ status: 'lost', runId: run.id, pending: false })
+    const rest = await worker(set).drive(run.id)
+    expect(rest).toMatchObject({ status: 'lost', runId: run.id, pending: false })
+    // Should that process die now, the run is to be driven when its lease has ended.
+    const { leftMs } = (await set.ledger.lease(run.id))!
+    expect(rest.wakeAt).toBe(set.clock.now() + leftMs)
     finish.resolve('fine')
     expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'Done.' })
   })

@@ -52,12 +52,16 @@ export async function startWorker(options: WorkerOptions): Promise<EngineWorker>
   return await engine.work(createDrive(options), { concurrency })
 }
 
+/** How long a run rests at least that could not be driven on, in milliseconds. */
+const pauseMs = 1_000
+
 /** Drives a run for a stretch and then wakes it for what comes next. For hosts that are called, such as a cron or a function. */
 export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive {
   requireOptions('createDrive', workerOptions, options)
   const { runtime, engine, maxMs = 300_000, parkMs, graceMs, context, onRest } = options
   return async (wake, signal) => {
     const { runId, start, at: _due, ...about } = wake
+    const before = await runtime.ledger.head(runId)
     let rest: Rest
     try {
       rest = await runtime.drive(runId, { start, signal, maxMs, parkMs, graceMs, context })
@@ -66,8 +70,11 @@ export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive 
       if (error instanceof RunNotFoundError) rest = { status: 'done', runId, seq: 0, pending: false }
       else throw error
     }
-    const { status, wakeAt, pending } = rest
-    if (status === 'waiting' || status === 'parked' || status === 'handedBack') {
+    const { status, seq, wakeAt, pending } = rest
+    // Another process may have died with the lease of this run or of a child run: nothing moves before that ends.
+    const isStuck = status === 'lost' || (status === 'handedBack' && seq === before?.seq && !signal.aborted)
+    if (isStuck) await engine.wake({ ...about, runId, at: Math.max(wakeAt ?? 0, Date.now() + pauseMs) })
+    else if (status !== 'done') {
       // The timer first, then a look at the inbox: a command that came before the look is found, and whoever puts one after it wakes.
       if (wakeAt !== undefined) await engine.wake({ ...about, runId, at: wakeAt })
       if (status === 'handedBack' || pending || (await runtime.ledger.inbox(runId)).length > 0) {

@@ -32,7 +32,8 @@ export interface Rest {
    * - `parked`: the run waits only for a time that is further away than `parkMs`, such as a retry-after; it continues at `wakeAt`.
    * - `handedBack`: the stretch was told to end, by `maxMs`, its signal or a drain of the runtime: drive the run again, here or
    *   elsewhere.
-   * - `lost`: another process drives the run. What was under way here was told to stop, and nothing is left to do.
+   * - `lost`: another process drives the run. What was under way here was told to stop. `wakeAt` is when its lease ends unless that
+   *   process renews it: should it be dead, the run has to be driven then.
    */
   readonly status: 'done' | 'waiting' | 'parked' | 'handedBack' | 'lost'
   readonly runId: RunId
@@ -176,7 +177,9 @@ export async function driveRun(
     stretch.handBack(graceMs)
     if (!isDrivenByOther(error) && !isOvertaken(error)) throw error
     const { seq = 0 } = (await ledger.head(runId)) ?? {}
-    return { status: 'lost', runId, seq, pending: false }
+    const lease = await ledger.lease(runId)
+    const wakeAt = host.clock.now() + (lease?.leftMs ?? 0)
+    return { status: 'lost', runId, seq, wakeAt, pending: false }
   } finally {
     stopTimer?.()
     signal?.removeEventListener('abort', onAbort)

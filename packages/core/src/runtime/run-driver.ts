@@ -70,6 +70,10 @@ class FailureNotice {
     this.#report = report
   }
 
+  get isObserved(): boolean {
+    return this.#observed
+  }
+
   get isWatched(): boolean {
     return this.#watchers > 0
   }
@@ -134,6 +138,8 @@ interface HowResumed {
   readonly withChildren: boolean
   /** It is driven for a stretch; otherwise until it stops. */
   readonly stretch?: Stretch | undefined
+  /** A caller that came before waits for how it ends. */
+  readonly isAwaited?: boolean
 }
 
 interface Given {
@@ -331,7 +337,7 @@ export class RunDriver implements ErrorListener {
     let there = await loadState(ledger, this.runId)
     if (there === undefined) {
       let found: RunState | undefined
-      const session = this.#newSession(run.stretch)
+      const session = this.#newSession(run.stretch, { isAwaited: this.notice.isObserved })
       const begun = session.start(run).catch(async (error: unknown) => {
         found = error instanceof LedgerConflictError ? await loadState(ledger, this.runId) : undefined
         if (found === undefined) throw error
@@ -348,7 +354,8 @@ export class RunDriver implements ErrorListener {
       this.elsewhere.stoppedAt(there)
       return await this.#readResult(there)
     }
-    return await this.#ensureDriven({ withChildren: true, stretch: run.stretch })
+    const isAwaited = this.notice.isObserved
+    return await this.#ensureDriven({ withChildren: true, stretch: run.stretch, isAwaited })
   }
 
   /** Makes the run of the first events of another, and drives it from there. */
@@ -376,9 +383,9 @@ export class RunDriver implements ErrorListener {
     void this.#ensureDriven(how)
   }
 
-  #ensureDriven({ withChildren, stretch }: HowResumed): Promise<RunResult> {
+  #ensureDriven({ withChildren, stretch, isAwaited }: HowResumed): Promise<RunResult> {
     if (this.#session && this.#stopped) return this.#stopped
-    const session = this.#newSession(stretch)
+    const session = this.#newSession(stretch, { isAwaited })
     return this.#drive(session, session.resume(withChildren))
   }
 
@@ -481,11 +488,15 @@ export class RunDriver implements ErrorListener {
     return await this.whenStopped.finally(stopTimer)
   }
 
-  #newSession(stretch?: Stretch): DriveSession {
+  /** With `isAwaited`, a caller that came before waits for how it ends. */
+  #newSession(
+    stretch?: Stretch,
+    { isAwaited = false }: { readonly isAwaited?: boolean | undefined } = {},
+  ): DriveSession {
     const session = new DriveSession(this, stretch)
     this.#session = session
     this.elsewhere.began()
-    this.notice.begin()
+    if (!isAwaited) this.notice.begin()
     this.parts.runs.began(this)
     return session
   }
