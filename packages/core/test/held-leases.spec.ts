@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { LedgerUnavailableError, memoryLedger, type Ledger } from '@tallystick/core'
+import {
+  createRuntime,
+  LedgerConflictError,
+  LedgerUnavailableError,
+  memoryLedger,
+  type Ledger,
+} from '@tallystick/core'
+import { NEVER } from 'rxjs'
 import { manualClock, testTool } from '@tallystick/testkit'
 import { ofType, stage, typesOf, type Stage } from './stage.ts'
 
@@ -46,5 +53,42 @@ describe('the lease of a run whose tool is silent', () => {
     const set = working(15_000)
     const { runId } = await set.play()
     expect(ofType(await set.eventsOf(runId), 'run_finished')).toMatchObject([{ reason: 'answered' }])
+  })
+})
+
+describe('a process that stood still as the start of a call was recorded', () => {
+  it('given another one that has driven the run since, then it does not begin the call', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', recovery: 'rerun' })
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }],
+      tools: [pay],
+    })
+    const [stopped, thawed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let stoodStillMs = 0
+    const ledger: Ledger = {
+      ...set.ledger,
+      // What it would hear of the other one comes later than the answer of its append.
+      changes: () => NEVER,
+      async append(runId, expected, events, options) {
+        const head = await set.ledger.append(runId, expected, events, options)
+        if (events.some(({ type }) => type === 'tool_started')) {
+          stopped.resolve()
+          await thawed.promise
+        }
+        return head
+      },
+    }
+    const clock = { ...set.clock, even: () => set.clock.now() + stoodStillMs }
+    const run = createRuntime({ ledger, agents: [set.agent], host: { clock, report: () => {} } }).run(
+      set.agent,
+      'Pay.',
+    )
+    await stopped.promise
+    await set.waitUntilSettled(set.runtime.resume(run.id, { takeOver: true }).result)
+    expect(pay.runs).toHaveLength(1)
+    stoodStillMs = 25_000
+    thawed.resolve()
+    await expect(set.waitUntilSettled(run.result)).rejects.toThrow(LedgerConflictError)
+    expect(pay.runs).toHaveLength(1)
   })
 })

@@ -90,6 +90,12 @@ export class HeldLeases {
     this.#stopTimer ??= this.#host.clock.schedule(lookMs, this.#look, 'upkeep')
   }
 
+  /** True if the lease of a drive may have ended by now, and its run be another process's. */
+  isOverdue(drive: RunLoop): boolean {
+    const held = this.#held.get(drive)
+    return held !== undefined && this.now() - held.at >= leaseMs
+  }
+
   /** The drive has ended: nothing of it is in flight. */
   ended(drive: RunLoop): void {
     this.#held.delete(drive)

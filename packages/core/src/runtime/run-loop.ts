@@ -15,7 +15,7 @@ import { postEndedChildren } from './children.ts'
 import type { Stretch } from './drive.ts'
 import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
-import { requireLast, requireOwnEpoch } from './leases.ts'
+import { requireLast, requireLastEpoch, requireOwnEpoch } from './leases.ts'
 import type { Mail, MailKind } from './mailbox.ts'
 import { readRecordedResults } from './fork.ts'
 import { RunContext } from './run-context.ts'
@@ -360,6 +360,8 @@ export class RunLoop {
       throw error
     }
     if (askedAt !== undefined) parts.leases.granted(this, askedAt)
+    // A process that stood still as it recorded a start must not begin what another one has begun since.
+    if (parts.leases.isOverdue(this)) await requireLastEpoch(parts.ledger, runId, this.epoch)
     this.#inbox.taken()
     return true
   }
