@@ -166,10 +166,17 @@ describe('a request that drives a run', () => {
 
   it('answers how it rests, and starts a run that is not on record', async () => {
     const office = await openOffice({ agents: [payingAgent('cashier')] })
-    const start = { agent: 'cashier', input: 'Pay the bill.', options: { subject: 'ada' } }
+    const start = { agent: 'cashier', input: 'Pay the bill.', options: { limits: { maxApprovalMs: 60_000 } } }
     const drive = async (body: object): Promise<unknown> =>
       (await office.send('/drive', 'driver', body)).json()
-    expect(await drive({ runId, start })).toMatchObject({ status: 'waiting', runId, pending: false })
+    const rest = await drive({ runId, start })
+    expect(rest).toMatchObject({
+      status: 'waiting',
+      runId,
+      pending: false,
+      wakeAt: expect.any(Number) as number,
+    })
+    expect(await resultOf(office, runId)).toMatchObject({ wakeAt: (rest as { wakeAt: number }).wakeAt })
     expect(await drive({ runId, start, maxMs: 1_000 })).toMatchObject({ status: 'waiting' })
     const { pendingApprovals } = await resultOf(office, runId)
     const command = {
