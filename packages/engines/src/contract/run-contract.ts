@@ -176,7 +176,8 @@ const claims: readonly Claim[] = [
     promise:
       'a run that waits for the end of a retry-after leaves its place to others, and continues at its time',
     async play({ web, work, world, timerMs, untilDone }) {
-      world.refusals.push(timerMs)
+      // Long enough for a busy machine to come to it before it is over.
+      world.refusals.push(timerMs + 3_000)
       await work({ concurrency: 1, parkMs: 50 })
       const refused = await web.client.enqueue(web.agent, 'Do: wait')
       await world.until(() => world.count('parked', refused) > 0)
