@@ -46,14 +46,14 @@ export function pollingEngine(options: PollingOptions): Engine {
     name: 'polling',
     capabilities: new Set(),
     // The ledger says when a run is due: it was told with the command, or by the drive before.
-    wake({ runId, start }) {
+    wake({ runId, at, start }) {
       if (start !== undefined) {
         const error = new ConfigurationError(
           `pollingEngine: run ${runId} is not on record, and this engine finds only runs that are. Start it with runtime.enqueue.`,
         )
         return Promise.reject(error)
       }
-      for (const look of looks) look()
+      if (at === undefined || at <= clock.now()) for (const look of looks) look()
       return Promise.resolve()
     },
     work(drive, { concurrency }) {
@@ -85,6 +85,8 @@ class Poll implements EngineWorker {
   readonly #settings: PollSettings
   readonly #stopping = new AbortController()
   readonly #driving = new Map<RunId, Promise<void>>()
+  /** Until when runs are left that another process drives: a child run of theirs may be due all that time. */
+  readonly #left = new Map<RunId, number>()
   /** Runs whose drive failed here, with their last event after that. */
   readonly #failed = new Map<
     RunId,
@@ -131,14 +133,15 @@ class Poll implements EngineWorker {
 
   /** Drives what is due as far as there is room. Never rejects: a ledger that fails now may work at the next look. */
   async #findDue(): Promise<void> {
-    const { ledger, clock, concurrency, everyMs, report } = this.#settings
+    const { clock, concurrency, everyMs, report } = this.#settings
     this.#stopTimer()
+    this.#forget(clock.now())
     try {
       if (this.#driving.size < concurrency) {
         for await (const { runId } of this.#due()) {
-          const root = await findOpenRoot(ledger, runId)
+          const root = await this.#findRoot(runId)
           if (this.#stopping.signal.aborted) return
-          if (this.#driving.has(root) || !(await this.#mayDrive(root))) continue
+          if (root === undefined || this.#driving.has(root) || !(await this.#mayDrive(root))) continue
           this.#driving.set(root, this.#driveRun(root, runId))
           if (this.#driving.size >= concurrency) break
         }
@@ -163,28 +166,57 @@ class Poll implements EngineWorker {
     yield* ledger.due({ before: clock.now() })
   }
 
+  /** Finds the run to drive for one that is due. One that cannot be read keeps no other from being found. */
+  async #findRoot(runId: RunId): Promise<RunId | undefined> {
+    if (!(await this.#mayDrive(runId))) return undefined
+    try {
+      return await findOpenRoot(this.#settings.ledger, runId)
+    } catch (error) {
+      await this.#onFailure(runId, error)
+      return undefined
+    }
+  }
+
   async #mayDrive(runId: RunId): Promise<boolean> {
-    const { ledger, clock } = this.#settings
+    const now = this.#settings.clock.now()
+    if ((this.#left.get(runId) ?? 0) > now) return false
     const failed = this.#failed.get(runId)
-    if (failed === undefined || failed.until <= clock.now()) return true
-    return (await ledger.head(runId))?.seq !== failed.seq
+    if (failed === undefined || failed.until <= now) return true
+    return (await this.#readSeq(runId)) !== failed.seq
+  }
+
+  /** One that is due is tried when its time has come: those that are not have been driven elsewhere. */
+  #forget(now: number): void {
+    for (const [runId, until] of this.#left) if (until <= now) this.#left.delete(runId)
+    for (const [runId, { until }] of this.#failed) if (until + lastRetryMs <= now) this.#failed.delete(runId)
+  }
+
+  async #readSeq(runId: RunId): Promise<number> {
+    const head = await this.#settings.ledger.head(runId).catch(() => undefined)
+    return head?.seq ?? 0
+  }
+
+  /** Leaves a run for longer after each failure. */
+  async #onFailure(runId: RunId, error: unknown): Promise<void> {
+    const { clock, report } = this.#settings
+    const failures = (this.#failed.get(runId)?.failures ?? 0) + 1
+    const until = clock.now() + Math.min(firstRetryMs * 2 ** (failures - 1), lastRetryMs)
+    this.#failed.set(runId, { seq: await this.#readSeq(runId), failures, until })
+    report(error, `Run ${runId} could not be driven`)
   }
 
   /** Drives a run since it is due, or since a run below it is. */
   async #driveRun(runId: RunId, dueId: RunId): Promise<void> {
-    const { ledger, clock, report } = this.#settings
+    const { clock, everyMs } = this.#settings
     try {
       const { status } = await this.#drive({ runId }, this.#stopping.signal)
       // A child run whose parent waits for it no more is due all the same.
       const isAtRest = status === 'waiting' || status === 'parked'
       if (isAtRest && dueId !== runId) await this.#drive({ runId: dueId }, this.#stopping.signal)
+      if (status === 'lost') this.#left.set(runId, clock.now() + everyMs)
       this.#failed.delete(runId)
     } catch (error) {
-      const failures = (this.#failed.get(runId)?.failures ?? 0) + 1
-      const until = clock.now() + Math.min(firstRetryMs * 2 ** (failures - 1), lastRetryMs)
-      const head = await ledger.head(runId).catch(() => undefined)
-      this.#failed.set(runId, { seq: head?.seq ?? 0, failures, until })
-      report(error, `Run ${runId} could not be driven`)
+      await this.#onFailure(runId, error)
     } finally {
       this.#driving.delete(runId)
       this.look()

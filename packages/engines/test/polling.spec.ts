@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { agentTool, createRuntime, defineAgent, memoryLedger, type Ledger, type Rest } from '@tallystick/core'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Ledger,
+  type Rest,
+  type RunId,
+} from '@tallystick/core'
 import { createClient, startWorker, type EngineWorker, type Wake } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
 import {
@@ -122,6 +130,41 @@ describe('the polling engine', () => {
     await set.work()
     await set.until(() => set.rests.length === 1)
     expect(set.rests).toMatchObject([{ runId, status: 'done' }])
+    await set.stop()
+  })
+
+  it('leaves a run for a while that another process drives', async () => {
+    const set = office([])
+    await set.client.enqueue(set.agent, 'Hello.')
+    const engine = pollingEngine({ ledger: set.ledger, clock: set.clock })
+    let drives = 0
+    const lose = async ({ runId }: Wake): Promise<Rest> => {
+      drives++
+      await engine.wake({ runId, at: set.clock.now() + 12_000 })
+      return { status: 'lost', runId, seq: 1, pending: false }
+    }
+    const worker = await engine.work(lose, { concurrency: 1 })
+    await set.until(() => drives === 1)
+    const begun = set.clock.now()
+    await set.until(() => drives === 4)
+    expect(set.clock.now() - begun).toBeGreaterThanOrEqual(2_750)
+    await worker.stop(1_000)
+  })
+
+  it('drives the others where the first that is due cannot be read', async () => {
+    const ledger = memoryLedger()
+    const damaged = new Set<RunId>()
+    const read: Ledger['read'] = (runId, range) => {
+      if (damaged.has(runId)) throw new Error('It is damaged.')
+      return ledger.read(runId, range)
+    }
+    const set = office([{ text: 'Hi.' }], { ledger: { ...ledger, read } })
+    damaged.add(await set.client.enqueue(set.agent, 'One.'))
+    const runId = await set.client.enqueue(set.agent, 'Two.')
+    await set.work()
+    await set.until(() => set.rests.length === 1 && set.reported.length === 2)
+    expect(set.rests).toMatchObject([{ runId, status: 'done' }])
+    expect(String(set.reported[0])).toMatch(/damaged/)
     await set.stop()
   })
 
