@@ -8,6 +8,7 @@ import {
   type Rest,
   type RunId,
 } from '@tallystick/core'
+import { findOpenRoot } from '@tallystick/core/internal'
 import { createClient, startWorker, type EngineWorker, type Wake } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
 import {
@@ -166,6 +167,19 @@ describe('the polling engine', () => {
     expect(set.rests).toMatchObject([{ runId, status: 'done' }])
     expect(String(set.reported[0])).toMatch(/damaged/)
     await set.stop()
+  })
+
+  it('drives a child run by itself whose parent was dropped', async () => {
+    const set = office([
+      { toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] },
+      { toolCalls: [{ name: 'pay', input: {} }] },
+    ])
+    const result = set.open().run(set.agent, 'Pay.').result
+    const { runId, pendingApprovals } = await waitUntilSettled(set.clock, result)
+    const childId = pendingApprovals[0]!.runId
+    expect(await findOpenRoot(set.ledger, childId)).toBe(runId)
+    const read: Ledger['read'] = (id, range) => set.ledger.read(id, id === runId ? { fromSeq: 1_000 } : range)
+    expect(await findOpenRoot({ ...set.ledger, read }, childId)).toBe(childId)
   })
 
   it('wakes a run of a session under the key of its start', async () => {

@@ -289,12 +289,13 @@ export async function postCommand(
   return { accepted: true, wake }
 }
 
-/** Finds the run to drive for a run: the highest one above it that has not ended. */
+/** Finds the run to drive for a run: the highest one above it that has not ended, nor was dropped. */
 export async function findOpenRoot(ledger: Ledger, runId: RunId): Promise<RunId> {
   let root = runId
   for (;;) {
     const above: RunId | undefined = await readParent(ledger, root)
-    if (above === undefined || (await loadState(ledger, above))?.phase === 'done') return root
+    const state = above && (await loadState(ledger, above))
+    if (above === undefined || state === undefined || state.phase === 'done') return root
     root = above
   }
 }
