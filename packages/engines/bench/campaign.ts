@@ -124,6 +124,7 @@ class Workers {
   deeds = 0
   complaint = ''
   #isStopped = false
+  readonly #doomed = new Set<ChildProcess>()
   readonly #task: Task
   readonly #random = seededRandom(seed)
 
@@ -138,6 +139,8 @@ class Workers {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.living.add(child)
+    // Restate looks at the first one before that one is ready.
+    if (port !== 0 && ports.length === 0) ports.push(port)
     child.stderr.on('data', (chunk: Buffer) => (this.complaint = chunk.toString()))
     child.once('exit', (code) => {
       this.living.delete(child)
@@ -149,7 +152,7 @@ class Workers {
     const ready = new Promise<void>((resolve) => {
       lines.on('line', (line) => {
         if (line === 'ready') {
-          if (port !== 0) ports.push(port)
+          if (port !== 0 && !ports.includes(port)) ports.push(port)
           resolve()
         } else this.#onDeed(child, line)
       })
@@ -162,13 +165,15 @@ class Workers {
   #onDeed(child: ChildProcess, what: string): void {
     this.deeds++
     const isDue = this.kills < (this.deeds / (runCount * deedsOfRun)) * killCount * 1.3 - this.#random()
-    if (what !== 'charge' || !isDue || this.kills >= killCount || this.#isStopped) return
+    const isFit = what === 'charge' && isDue && !this.#doomed.has(child)
+    if (!isFit || this.kills >= killCount || this.#isStopped) return
+    this.#doomed.add(child)
     this.kills++
     // The last one is not replaced: it is dead for good.
     const isForGood = this.kills === killCount
     void sleep(this.#random() * 140).then(() => {
       child.kill('SIGKILL')
-      return isForGood ? undefined : this.start()
+      return isForGood || this.#isStopped ? undefined : this.start()
     })
   }
 

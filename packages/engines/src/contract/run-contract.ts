@@ -260,6 +260,15 @@ const claims: readonly Claim[] = [
     },
   },
   {
+    promise: 'a run whose process died with its lease goes on when the lease ends',
+    async play({ web, work, untilDone, timerMs }) {
+      const runId = await web.client.enqueue(web.agent, 'Do: wait')
+      await web.ledger.acquire(runId, { holder: 'another machine', forMs: timerMs })
+      await work()
+      await untilDone(runId)
+    },
+  },
+  {
     promise: 'runs that wait go on with a new version of their agent',
     async play({ web, open, work, world, asked, untilDone }) {
       const first = await work()
