@@ -142,6 +142,32 @@ describe.skipIf(!hasPostgres)('a put within a transaction', () => {
     expect(await rowsOf(`select key from ${schema}.inbox`)).toEqual([{ key: 'k' }])
   })
 
+  it('leaves no savepoint behind, whether it is taken or refused', async () => {
+    const { pool, schema, ledger } = await withRun()
+    await inTransaction(pool, async (client) => {
+      const countJobs = async () => (await client.query(`select what from ${schema}.job`)).rows.length
+      await client.query('begin')
+      await client.query(`create table ${schema}.job (what text)`)
+      // A savepoint of the application, which happens to have the same name.
+      await client.query('savepoint tallystick')
+      await client.query(`insert into ${schema}.job values ('drive')`)
+      const unknown = ledger.put(sampleRunId(9), command('k'), { within: client })
+      await expect(unknown).rejects.toMatchObject({ code: 'run_not_found' })
+      const ended = sampleRunId(2)
+      const facts = sampleFacts(ended)
+      const events = stampFacts(ended, [facts.run_started, facts.run_finished])
+      await ledger.append(ended, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+      const late = ledger.put(ended, command('k'), { within: client })
+      await expect(late).rejects.toMatchObject({ kind: 'ended' })
+      expect(await ledger.put(run, command('k'), { within: client })).toBe(true)
+      expect(await countJobs()).toBe(1)
+      await client.query('rollback to savepoint tallystick')
+      expect(await countJobs()).toBe(0)
+      await client.query('commit')
+    })
+    expect(await ledger.inbox(run)).toEqual([])
+  })
+
   it('is refused without a transaction, on another database, and on what is no client', async () => {
     const { pool, schema, ledger } = await withRun()
     const put = (within: unknown) => ledger.put(run, command('k'), { within: within as never })

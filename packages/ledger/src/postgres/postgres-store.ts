@@ -218,7 +218,12 @@ export class PostgresStore implements Store {
       await client.query('release savepoint tallystick')
       return { rows: rows as readonly PutRow[], wasResent: false }
     } catch (error) {
-      await client.query('rollback to savepoint tallystick').catch(() => undefined)
+      // Released too, so that a savepoint of the application that has the same name is not hidden by it.
+      const undo = async (): Promise<void> => {
+        await client.query('rollback to savepoint tallystick')
+        await client.query('release savepoint tallystick')
+      }
+      await undo().catch(() => undefined)
       throw isMissingTable(error) ? createOtherDatabaseError() : error
     }
   }
