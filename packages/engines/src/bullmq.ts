@@ -82,8 +82,9 @@ export function bullmqEngine(options: BullmqEngineOptions): Engine {
     const client = await queue.getBackend().client
     const set = await client.hget(times, runId)
     if (set === null) return
-    await client.hdel(times, runId)
+    // In this order: a wake at the same time that finds it noted must not rely on a job that is about to be removed.
     await queue.remove(timerId(runId, set))
+    await client.hdel(times, runId)
   }
 
   return {
@@ -103,11 +104,13 @@ export function bullmqEngine(options: BullmqEngineOptions): Engine {
         async (job, token) => {
           if (job.name === 'timer') return await addDrive(job.data)
           const { promise: graceIsOver, reject: giveUp } = Promise.withResolvers<never>()
+          // The grace may end before the drive begins, or after it was rejected.
+          graceIsOver.catch(() => undefined)
           running.add(giveUp)
           try {
+            await removeTimer(job.data.runId)
             // A worker that stops may still be given a job that it asked for before.
             stopping.signal.throwIfAborted()
-            await removeTimer(job.data.runId)
             await Promise.race([drive(job.data, stopping.signal), graceIsOver])
           } catch (error) {
             if (!stopping.signal.aborted) throw error

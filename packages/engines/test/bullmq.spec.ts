@@ -19,6 +19,8 @@ const inMs = (ms: number): number => Math.ceil(performance.timeOrigin + performa
 const until = (check: () => boolean | Promise<boolean>): Promise<boolean> =>
   vi.waitUntil(check, { timeout: 60 * second, interval: 5 })
 
+type RedisClient = ReturnType<Queue['getBackend']>['client']
+
 interface Bed {
   readonly queue: Queue
   readonly wake: (runId: string, more?: Omit<Wake, 'runId'>) => Promise<void>
@@ -115,6 +117,27 @@ describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
     for (const call of [first, second]) call.end()
     await until(() => worker.begun.length === 2)
     expect([first.wake.runId, second.wake.runId].toSorted()).toEqual(['a', 'b'])
+  })
+
+  test('stops while Redis is slow to say what a drive that begins needs, and gives its wake back', async () => {
+    const { queue, wake, work } = openBed(redis)
+    await wake('a')
+    const { promise: client, resolve: answer } = Promise.withResolvers<Awaited<RedisClient>>()
+    const backend = queue.getBackend()
+    const asked = vi
+      .spyOn(queue, 'getBackend')
+      .mockReturnValue(Object.create(backend, { client: { value: client } }))
+    const worker = await work(1)
+    await until(() => asked.mock.calls.length > 0)
+    const stopped = worker.stop(0)
+    await until(() => new Promise((resolve) => setTimeout(resolve, 20, true)))
+    answer(await backend.client)
+    await stopped
+    asked.mockRestore()
+    expect(worker.begun).toEqual([])
+    const next = await work(1)
+    const call = await next.next()
+    call.end()
   })
 
   test('a wake of now does not wait for a time to come, which it takes along', async () => {
