@@ -130,7 +130,8 @@ describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
     const worker = await work(1)
     await until(() => asked.mock.calls.length > 0)
     const stopped = worker.stop(0)
-    await until(() => new Promise((resolve) => setTimeout(resolve, 20, true)))
+    let looks = 0
+    await until(() => ++looks > 5)
     answer(await backend.client)
     await stopped
     asked.mockRestore()
