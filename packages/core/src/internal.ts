@@ -202,7 +202,8 @@ export { isRunDriven } from './runtime/leases.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
 export { advanceShownText, noText, type ShownText } from './runtime/run-streams.ts'
 export { waitUntilBegun } from './runtime/run.ts'
-export { someLedger, somePrices, valueHaving } from './runtime/runtime-options.ts'
+export { requireRunOptions, someLedger, somePrices, valueHaving } from './runtime/runtime-options.ts'
+export { parseInput } from './runtime/start-run.ts'
 
 // Options, JSON, ids and texts
 /** The checks that options are made of; what refuses by them is named by itself. */

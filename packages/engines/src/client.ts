@@ -7,7 +7,15 @@ import type {
   RunOptions,
   Runtime,
 } from '@tallystick/core'
-import { option, readStart, requireOptions } from '@tallystick/core/internal'
+import {
+  isJson,
+  option,
+  parseInput,
+  readStart,
+  requireOptions,
+  requireRunOptions,
+} from '@tallystick/core/internal'
+import { ConfigurationError } from '@tallystick/core'
 import { deriveRunId, type OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Engine, Wake } from './engine.ts'
 
@@ -65,7 +73,9 @@ export function createClient(options: ClientOptions): EngineClient {
         return runId
       }
       const runId = deriveRunId(carried.idempotencyKey ?? crypto.randomUUID())
-      const start = { agent: agent.name, input, options: { ...carried, sessionId } }
+      const start = { agent: agent.name, input, options: toCarried({ ...carried, sessionId }) }
+      // A start that is wrong would be rejected by every worker, for ever, and nobody would tell its sender.
+      parseInput(input)
       await engine.wake({ runId, key: sessionId, priority, tenant, start })
       return runId
     },
@@ -79,3 +89,22 @@ export function createClient(options: ClientOptions): EngineClient {
     },
   }
 }
+
+/**
+ * Returns options of a run as a job carries them. Throws a `ConfigurationError` for those that no run could be started with, or that
+ * only this process has.
+ */
+function toCarried(options: RunOptions): Readonly<Record<string, unknown>> {
+  requireRunOptions(options)
+  const { deadline, ...others } = options
+  for (const [name, value] of Object.entries(others)) {
+    if (value === undefined || (!codeOptions.has(name) && isJson(value))) continue
+    throw new ConfigurationError(
+      `enqueue: ${name} is not what a job of the engine can carry to the process that starts the next run of a session. Leave it out; what belongs to every run is an option of createRuntime there.`,
+    )
+  }
+  return { ...others, ...(deadline !== undefined && { deadline: Number(deadline) }) }
+}
+
+/** Options that are code of a process, or about its waiting. */
+const codeOptions: ReadonlySet<string> = new Set(['model', 'hooks', 'signal', 'mayFollow', 'whenBusy'])

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
-import { createDrive, type Wake } from '@tallystick/engines'
+import { ConfigurationError, createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
+import { createClient, createDrive, type Wake } from '@tallystick/engines'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 
 /** A process that takes wakes of one engine, which only notes them. */
@@ -60,4 +60,32 @@ it('wakes a run that its worker hands back at once, and forgets one that was dro
   expect(wakes.at(-1)).toEqual({ runId })
   const dropped = '01932f00-0000-7000-8000-000000000001' as RunId
   expect(await drive({ runId: dropped }, never)).toMatchObject({ status: 'done' })
+})
+
+it('carries the start of a run of a session as JSON, and refuses one that no worker could begin', async () => {
+  const { agent, open, wakes, engine } = office()
+  const client = createClient({ runtime: open(), engine })
+  const enqueue = (input: string, options: object): Promise<RunId> =>
+    client.enqueue(agent, input, { sessionId: 'chat', ...options })
+  const model = scriptedModel([])
+  await expect(enqueue('', {})).rejects.toThrow(/needs input/)
+  await expect(enqueue('Hi.', { limits: { maxTurns: -1 } })).rejects.toThrow(/maxTurns/)
+  await expect(enqueue('Hi.', { model })).rejects.toThrow(/model is not what a job/)
+  await expect(enqueue('Hi.', { mayFollow: () => {} })).rejects.toThrow(/mayFollow is not what a job/)
+  await expect(enqueue('Hi.', { whenBusy: 'wait' })).rejects.toThrow(ConfigurationError)
+  expect(wakes).toEqual([])
+  const deadline = new Date(4_000_000_000_000)
+  const runId = await enqueue('Hi.', { deadline, limits: { maxTurns: 3 }, subject: 'ada', context: open })
+  expect(wakes).toHaveLength(1)
+  const sent = JSON.parse(JSON.stringify(wakes[0])) as Wake
+  expect(sent.start?.options).toEqual({
+    deadline: 4e12,
+    limits: { maxTurns: 3 },
+    sessionId: 'chat',
+    subject: 'ada',
+  })
+  const stop = new AbortController()
+  stop.abort()
+  const drive = createDrive({ runtime: open(), engine })
+  expect(await drive(sent, stop.signal)).toMatchObject({ runId, status: 'handedBack' })
 })
