@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { copyJson } from '@tallystick/core/internal'
 import { toCanonicalJson } from '@tallystick/core/vocabulary'
 
 describe('toCanonicalJson', () => {
@@ -54,5 +55,30 @@ describe('toCanonicalJson', () => {
       },
     })
     expect(() => toCanonicalJson(failing as never)).toThrow(thrown)
+  })
+})
+
+describe('copyJson', () => {
+  it('has every key of its original, and shares nothing with it', () => {
+    const inner = Object.freeze({
+      list: Object.freeze([1, Object.freeze({ a: null })]),
+      text: 'x',
+      no: false,
+    })
+    const value = Object.freeze({ inner, ['__proto__']: inner, toJSON: 'a text', '': 0 })
+    const copy = copyJson(value)
+    expect(copy).toStrictEqual(value)
+    expect(Object.keys(copy)).toEqual(Object.keys(value))
+    expect(copy.inner).not.toBe(inner)
+    expect(Object.getPrototypeOf(copy)).toBe(Object.prototype)
+    for (const part of [copy, copy.inner, copy['__proto__'], copy.inner.list, copy.inner.list[1]])
+      expect(Object.isFrozen(part)).toBe(false)
+    expect(copyJson({ left: undefined as never, kept: 1 })).toStrictEqual({ kept: 1 })
+  })
+
+  it('keeps keys apart that V8 takes for each other when it reads them from a text', () => {
+    const key = (name: string) => ({ x: 1, [name]: 3 })
+    const value = [key('\\'), key('"'), key('\\'), key('\n'), key('"'), key('\\"')]
+    expect(copyJson(value)).toStrictEqual(value)
   })
 })

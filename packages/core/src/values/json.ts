@@ -127,9 +127,21 @@ function isCarriable(value: unknown, depth: number): boolean {
   return true
 }
 
-/** A copy for code that may change what it reads, as arktype's schemas do: for small values faster than `structuredClone`. */
+/**
+ * A copy for code that may change what it reads, as arktype's schemas do: for small values faster than `structuredClone`. Not by
+ * way of a text: V8 13.6 (Node 24) may read a key such as `"` as the `\` of an object that it read before.
+ */
 export function copyJson<Value extends Json>(value: Value): Value {
-  return JSON.parse(JSON.stringify(value)) as Value
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: Json) => copyJson(item)) as Json as Value
+  // A spread keeps a key `__proto__` as a field, and so does setting a field that is there.
+  const copy: Record<string, Json | undefined> = { ...(value as JsonObject) }
+  for (const key of Object.keys(copy)) {
+    const field = copy[key]
+    if (field === undefined) delete copy[key]
+    else if (typeof field === 'object') copy[key] = copyJson(field)
+  }
+  return copy as Value
 }
 
 /** Returns true if two values have the same canonical JSON: the same fields, in any order. */
