@@ -78,7 +78,11 @@ describe('copyJson', () => {
 
   it('keeps keys apart that V8 takes for each other when it reads them from a text', () => {
     const key = (name: string) => ({ x: 1, [name]: 3 })
-    const value = [key('\\'), key('"'), key('\\'), key('\n'), key('"'), key('\\"')]
-    expect(copyJson(value)).toStrictEqual(value)
+    // Each order of the two: which one V8 gets wrong depends on what it has read before.
+    const values = [
+      [key('\\'), key('"')],
+      [key('"'), key('\\')],
+    ]
+    for (const value of [...values, ...values]) expect(copyJson(value)).toStrictEqual(value)
   })
 })
