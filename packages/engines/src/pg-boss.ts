@@ -1,5 +1,6 @@
 import { option, requireOptions } from '@tallystick/core/internal'
 import type { Db, PgBoss, Queue, WorkOptions } from 'pg-boss'
+import { Driving } from './driving.ts'
 import type { Drive, Engine, EngineCapability, EngineWorker, Wake } from './engine.ts'
 
 export interface PgBossEngineOptions {
@@ -125,16 +126,13 @@ export function pgBossEngine(options: PgBossEngineOptions): Engine {
     { concurrency }: { readonly concurrency: number },
   ): Promise<EngineWorker> => {
     await hasQueue()
-    const stopping = new AbortController()
-    const grace = Promise.withResolvers<never>()
-    grace.promise.catch(() => undefined)
+    const driving = new Driving()
     const driveJob = async (job: { readonly data: Wake; readonly signal: AbortSignal }): Promise<void> => {
       try {
-        stopping.signal.throwIfAborted()
-        const signal = AbortSignal.any([job.signal, stopping.signal])
-        await Promise.race([drive(job.data, signal), grace.promise])
+        if (driving.isStopping) throw new Error('The worker stops.')
+        await driving.run(job.signal, (signal) => drive(job.data, signal))
       } catch (error) {
-        if (!stopping.signal.aborted) throw error
+        if (!driving.isStopping) throw error
         // A job of its own, so that the end of this one counts no failure.
         await wake(job.data)
       }
@@ -153,8 +151,8 @@ export function pgBossEngine(options: PgBossEngineOptions): Engine {
     const slots = await Promise.all(Array.from({ length: concurrency }, addSlot))
     return {
       async stop(graceMs) {
-        stopping.abort(new Error('The worker stops.'))
-        const timer = setTimeout(() => grace.reject(new Error('The time to stop is over.')), graceMs)
+        driving.stop()
+        const timer = setTimeout(() => driving.giveUp(), graceMs)
         await Promise.all(slots.map((id) => boss.offWork(queue, { id, wait: true })))
         clearTimeout(timer)
       },

@@ -4,6 +4,7 @@ import type { RunId } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
 import * as restate from '@restatedev/restate-sdk'
 import type { Ingress } from '@restatedev/restate-sdk-clients'
+import { Driving } from './driving.ts'
 import type { Drive, Engine, EngineWorker, Wake } from './engine.ts'
 
 export interface RestateEngineOptions {
@@ -74,15 +75,12 @@ export function restateEngine(options: RestateEngineOptions): Engine {
     },
     async work(drive, { concurrency }) {
       const slots = new Slots(concurrency)
-      const stopping = new AbortController()
-      const grace = Promise.withResolvers<never>()
-      grace.promise.catch(() => undefined)
+      const driving = new Driving()
       const driveHere: Drive = async (wake, signal) => {
         try {
-          const { signal: stopped } = stopping
-          return await Promise.race([drive(wake, AbortSignal.any([signal, stopped])), grace.promise])
+          return await driving.run(signal, (either) => drive(wake, either))
         } catch (error) {
-          throw stopping.signal.aborted ? new HandedBack() : error
+          throw driving.isStopping ? new HandedBack() : error
         }
       }
       const served = endpoint()
@@ -101,10 +99,10 @@ export function restateEngine(options: RestateEngineOptions): Engine {
         const closed = new Promise<unknown>((resolve) => server.close(resolve))
         // Restate sends no more on a session that closes, and takes what has begun there to its end.
         for (const session of sessions) session.close()
-        stopping.abort(new Error('The worker stops.'))
+        driving.stop()
         slots.close()
         const timers = [
-          setTimeout(() => grace.reject(new Error('The time to stop is over.')), graceMs),
+          setTimeout(() => driving.giveUp(), graceMs),
           setTimeout(() => sessions.forEach((session) => session.destroy()), graceMs + flushMs),
         ]
         await closed
