@@ -124,10 +124,13 @@ class Poll implements EngineWorker {
     this.#stopping.abort()
     this.#stopTimer()
     this.#hints.unsubscribe()
-    await this.#looking
+    const ended = async (): Promise<void> => {
+      await this.#looking
+      await Promise.all(this.#driving.values())
+    }
     const grace = Promise.withResolvers<void>()
     const stopTimer = clock.schedule(graceMs, () => grace.resolve())
-    await Promise.race([Promise.all(this.#driving.values()), grace.promise])
+    await Promise.race([ended(), grace.promise])
     stopTimer()
   }
 
@@ -140,8 +143,9 @@ class Poll implements EngineWorker {
       if (this.#driving.size < concurrency) {
         for await (const { runId } of this.#due()) {
           const root = await this.#findRoot(runId)
+          const isFree = root !== undefined && !this.#driving.has(root) && (await this.#mayDrive(root))
           if (this.#stopping.signal.aborted) return
-          if (root === undefined || this.#driving.has(root) || !(await this.#mayDrive(root))) continue
+          if (!isFree) continue
           this.#driving.set(root, this.#driveRun(root, runId))
           if (this.#driving.size >= concurrency) break
         }

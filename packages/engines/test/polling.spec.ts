@@ -203,6 +203,22 @@ describe('the polling engine', () => {
     expect(set.clock.pending).toBe(0)
   })
 
+  it('stops after its grace though its ledger does not answer', async () => {
+    const clock = manualClock()
+    const ledger = memoryLedger()
+    const asked = Promise.withResolvers<void>()
+    // oxlint-disable-next-line require-yield -- it never answers
+    const due: Ledger['due'] = async function* () {
+      asked.resolve()
+      await new Promise(() => {})
+    }
+    const engine = pollingEngine({ ledger: { ...ledger, due }, clock })
+    const worker = await engine.work(() => Promise.reject(new Error('Nothing is due.')), { concurrency: 1 })
+    await asked.promise
+    await waitUntilSettled(clock, worker.stop(1_000))
+    expect(clock.pending).toBe(0)
+  })
+
   it('refuses a start that is not on record', async () => {
     const set = office([])
     await expect(set.client.enqueue(set.agent, 'Hello.', { sessionId: 'chat' })).rejects.toThrow(/enqueue/)
