@@ -14,7 +14,7 @@ export interface TemporalEngineOptions {
   readonly createWorker?: ((options: TemporalWorkerOptions) => Promise<TemporalWorker>) | undefined
 }
 
-/** What the engine tells `Worker.create` of `@temporalio/worker`. */
+/** Options that the engine gives to `Worker.create` of `@temporalio/worker`. */
 export interface TemporalWorkerOptions {
   readonly taskQueue: string
   /** Replace it by a `workflowBundle` where a bundler has moved it: of `@tallystick/engines/temporal/workflow`. */

@@ -203,7 +203,7 @@ export class DriveSession {
     if (this.#loop.isWriter && !this.#loop.isDone) await parts.leases.release(runId, wait)
   }
 
-  /** What a run waits for that has stopped here; `undefined` for one that has something to do now. */
+  /** Describes the wait of a run that has stopped here; `undefined` if it has something to do now. */
   #toWait(state: RunState): RunWait | undefined {
     if (this.#loop.isDraining && !isSuspended(state)) return undefined
     const children = listCallsAwaitingChild(state).map(({ toolCallId }) =>

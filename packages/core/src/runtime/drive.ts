@@ -202,7 +202,7 @@ async function resumeDriven(
   return await (isJoined ? waitUntilHandedBack(result, stretch) : result)
 }
 
-/** What drives the run began elsewhere in this process, and goes on without this stretch. */
+/** Another drive of this process drives the run, and goes on without this stretch. */
 function waitUntilHandedBack(
   result: Promise<RunResult>,
   { whenHandedBack }: Stretch,

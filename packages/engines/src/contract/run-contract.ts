@@ -24,7 +24,7 @@ export interface RunsHarness {
   readonly limitMs?: number
   /** How often a case of chance is played. Default: 20. */
   readonly rounds?: number
-  /** What the engine cannot do: `start`, carry how a run begins that is not on record yet. */
+  /** Abilities that the engine lacks: `start`, carry how a run begins that is not on record yet. */
   readonly lacks?: readonly 'start'[]
 }
 

@@ -11,7 +11,7 @@ import type { SignalDefinition } from '@temporalio/workflow'
 import type { Wake } from '../engine.ts'
 import { mergeWakes } from './merge-wakes.ts'
 
-/** What the workflow has a worker do. */
+/** The activities that the workflow has a worker do. */
 export interface RunActivities {
   readonly driveRun: (wake: Wake) => Promise<void>
 }

@@ -148,7 +148,7 @@ export function createConnectionStringError(): ConfigurationError {
   )
 }
 
-/** What the options of a pool say of its place. */
+/** The place of a ledger, as the options of a pool name it. */
 interface PoolPlace {
   readonly connectionString?: string
   readonly host?: string | null | undefined
