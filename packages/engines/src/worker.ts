@@ -74,12 +74,11 @@ export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive 
     // Another process may have died with the lease of this run or of a child run: nothing moves before that ends.
     const isStuck = status === 'lost' || (status === 'handedBack' && seq === before?.seq && !signal.aborted)
     if (isStuck) await engine.wake({ ...about, runId, at: Math.max(wakeAt ?? 0, Date.now() + pauseMs) })
+    else if (status === 'handedBack') await engine.wake({ ...about, runId })
     else if (status !== 'done') {
       // The timer first, then a look at the inbox: a command that came before the look is found, and whoever puts one after it wakes.
       if (wakeAt !== undefined) await engine.wake({ ...about, runId, at: wakeAt })
-      if (status === 'handedBack' || pending || (await runtime.ledger.inbox(runId)).length > 0) {
-        await engine.wake({ ...about, runId })
-      }
+      if (pending || (await runtime.ledger.inbox(runId)).length > 0) await engine.wake({ ...about, runId })
     }
     onRest?.(rest, wake)
     return rest

@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest'
-import { ConfigurationError, createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
+import {
+  ConfigurationError,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Rest,
+  type RunId,
+} from '@tallystick/core'
 import { createClient, createDrive, type Wake } from '@tallystick/engines'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 
@@ -56,8 +63,7 @@ it('wakes a run that its worker hands back at once, and forgets one that was dro
   stop.abort()
   const drive = createDrive({ runtime, engine })
   expect(await drive({ runId }, stop.signal)).toMatchObject({ status: 'handedBack' })
-  expect(wakes.map(({ at }) => at ?? 0).every((at) => at <= Date.parse('9999-01-01'))).toBe(true)
-  expect(wakes.at(-1)).toEqual({ runId })
+  expect(wakes).toEqual([{ runId }])
   const dropped = '01932f00-0000-7000-8000-000000000001' as RunId
   expect(await drive({ runId: dropped }, never)).toMatchObject({ status: 'done' })
 })
@@ -88,4 +94,22 @@ it('carries the start of a run of a session as JSON, and refuses one that no wor
   stop.abort()
   const drive = createDrive({ runtime: open(), engine })
   expect(await drive(sent, stop.signal)).toMatchObject({ runId, status: 'handedBack' })
+})
+
+it('pauses before it drives a run again that has not moved, and sets the timer before it looks at the inbox', async () => {
+  const { ledger, agent, open, wakes, engine } = office()
+  const runtime = open()
+  const runId = await runtime.enqueue(agent, 'Work.')
+  const { seq } = (await ledger.head(runId))!
+  const resting = (rest: Omit<Rest, 'runId' | 'seq'>) =>
+    createDrive({ runtime: { ...runtime, drive: () => Promise.resolve({ ...rest, runId, seq }) }, engine })
+  const begun = Date.parse(new Date().toISOString())
+  await resting({ status: 'handedBack', wakeAt: begun, pending: false })({ runId }, never)
+  expect(wakes).toMatchObject([{ runId }])
+  expect(wakes[0]!.at! - begun).toBeGreaterThanOrEqual(1_000)
+  wakes.splice(0)
+  const later = begun + 60_000
+  await ledger.put(runId, { key: 'a', command: { type: 'cancel' }, at: begun })
+  await resting({ status: 'waiting', wakeAt: later, pending: false })({ runId }, never)
+  expect(wakes).toEqual([{ runId, at: later }, { runId }])
 })
