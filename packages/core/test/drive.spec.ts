@@ -24,6 +24,20 @@ function worker(set: Stage, steps: readonly ScriptedStep[] = [], tools: readonly
 
 const later = (set: Stage): string => `call-${set.clock.now()}`
 
+/** A tool that says when it has begun, and ends when the test says so. */
+function heldTool() {
+  const begun = Promise.withResolvers<void>()
+  const finish = Promise.withResolvers<string>()
+  const slow = testTool({
+    name: 'slow',
+    run: () => {
+      begun.resolve()
+      return finish.promise
+    },
+  })
+  return { slow, begun, finish }
+}
+
 describe('runtime.enqueue', () => {
   it('records a start and nothing else, which another process drives', async () => {
     const set = stage()
@@ -174,15 +188,7 @@ describe('runtime.drive', () => {
   })
 
   it('does not follow a run that another process drives: it is lost at once', async () => {
-    const begun = Promise.withResolvers<void>()
-    const finish = Promise.withResolvers<string>()
-    const slow = testTool({
-      name: 'slow',
-      run: () => {
-        begun.resolve()
-        return finish.promise
-      },
-    })
+    const { slow, begun, finish } = heldTool()
     const set = stage({ steps: [calling('slow'), { text: 'Done.' }], tools: [slow] })
     const run = set.start()
     await begun.promise
@@ -241,15 +247,7 @@ describe('runtime.drive', () => {
   })
 
   it('joins what drives the run in this process, and leaves it at its own end', async () => {
-    const begun = Promise.withResolvers<void>()
-    const finish = Promise.withResolvers<string>()
-    const slow = testTool({
-      name: 'slow',
-      run: () => {
-        begun.resolve()
-        return finish.promise
-      },
-    })
+    const { slow, begun, finish } = heldTool()
     const set = stage({ steps: [calling('slow'), { text: 'Done.' }], tools: [slow] })
     const run = set.start()
     await begun.promise

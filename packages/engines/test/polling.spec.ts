@@ -179,7 +179,12 @@ describe('the polling engine', () => {
     const childId = pendingApprovals[0]!.runId
     expect(await findOpenRoot(set.ledger, childId)).toBe(runId)
     const read: Ledger['read'] = (id, range) => set.ledger.read(id, id === runId ? { fromSeq: 1_000 } : range)
-    expect(await findOpenRoot({ ...set.ledger, read }, childId)).toBe(childId)
+    const head: Ledger['head'] = async (id) => (id === runId ? undefined : await set.ledger.head(id))
+    expect(await findOpenRoot({ ...set.ledger, read, head }, childId)).toBe(childId)
+    // A run above that has ended drives nothing any more.
+    await waitUntilSettled(set.clock, set.open().resume(runId).cancel())
+    await waitUntilSettled(set.clock, set.open().resume(runId).result)
+    expect(await findOpenRoot(set.ledger, childId)).toBe(childId)
   })
 
   it('wakes a run of a session under the key of its start', async () => {

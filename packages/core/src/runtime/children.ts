@@ -426,7 +426,8 @@ export async function readRecordedEnding(
   return ending && (await readAnswer(parent, toolCallId, ending, parts))
 }
 
-async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
+/** Looks at the last event alone; false for a run that the ledger lacks. */
+export async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
   const { seq = 0 } = (await ledger.head(runId)) ?? {}
   for await (const { type } of ledger.read(runId, { fromSeq: seq })) return type === 'run_finished'
   return false

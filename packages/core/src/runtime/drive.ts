@@ -6,7 +6,7 @@ import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId, extractRunId } from '../values/ids.ts'
 import { anyObject, fields, filledText, maybe, milliseconds, type Schema } from '../values/option.ts'
 import { placeFault } from '../values/schema.ts'
-import { canContinue, isDescendantOf } from './children.ts'
+import { canContinue, hasEnded, isDescendantOf } from './children.ts'
 import {
   type CommandAcknowledgement,
   isOvertaken,
@@ -294,8 +294,7 @@ export async function findOpenRoot(ledger: Ledger, runId: RunId): Promise<RunId>
   let root = runId
   for (;;) {
     const above: RunId | undefined = await readParent(ledger, root)
-    const state = above && (await loadState(ledger, above))
-    if (above === undefined || state === undefined || state.phase === 'done') return root
+    if (above === undefined || !(await ledger.head(above)) || (await hasEnded(ledger, above))) return root
     root = above
   }
 }
