@@ -22,6 +22,7 @@ import { createClient, type EngineClient } from '@tallystick/engines'
 import { verifyRun } from '@tallystick/ledger'
 import { seededRandom } from '@tallystick/testkit'
 import { startPostgres } from '../../ledger/test/support/postgres-process.ts'
+import { findFreePort } from '../test/support/free-port.ts'
 import { lacksRedis, startRedis } from '../test/support/redis-process.ts'
 import { findRestate, startRestate } from '../test/support/restate-process.ts'
 import { chargesOfRun, createCampaignAgent, deedsOfRun, readDeeds } from './campaign-agent.ts'
@@ -108,15 +109,6 @@ async function balance(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
-
 /** The worker processes, and what becomes of them. */
 class Workers {
   readonly living = new Set<ChildProcess>()
@@ -133,7 +125,7 @@ class Workers {
   }
 
   async start(): Promise<void> {
-    const port = this.#task.engine === 'restate' ? await freePort() : 0
+    const port = this.#task.engine === 'restate' ? await findFreePort() : 0
     const script = fileURLToPath(new URL('campaign-worker.ts', import.meta.url))
     const child = spawn(process.execPath, [script, JSON.stringify({ ...this.#task, port })], {
       stdio: ['ignore', 'pipe', 'pipe'],

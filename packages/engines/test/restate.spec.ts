@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer as createHttp2Server } from 'node:http2'
-import { createServer, type AddressInfo } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { endpoint, type RestateEndpoint } from '@restatedev/restate-sdk'
 import { connect } from '@restatedev/restate-sdk-clients'
@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { contractOf, type EngineHarness } from '@tallystick/engines/contract'
 import type { EngineWorker, Wake } from '../src/engine.ts'
 import { restateEngine, restateServices } from '../src/restate.ts'
+import { findFreePort } from './support/free-port.ts'
 import { findRestate, type RestateProcess, startRestate } from './support/restate-process.ts'
 import { runId, watchDrives } from './support/watched-drive.ts'
 
@@ -75,22 +76,13 @@ async function ask(query: string): Promise<readonly Record<string, string>[]> {
 /** The server has the time of the machine. */
 const inTime = (milliseconds: number): number => performance.timeOrigin + performance.now() + milliseconds
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
-
 /** Its workers share an address. */
 const harness: EngineHarness = {
   timerMs: 500,
   capabilities: new Set(['exclusivePerKey']),
   async open() {
     const name = `Test${++names}`
-    const listen = { port: await freePort(), reusePort: true }
+    const listen = { port: await findFreePort(), reusePort: true }
     const open = () =>
       restateEngine({
         ingress: connect({ url: server.ingress }),
@@ -208,7 +200,7 @@ describe.skipIf(program === undefined)('the engine on Restate', () => {
 
   test('the wake of a worker that was killed goes to the next one at its address', async () => {
     const { wake, work, settled, name } = openBed()
-    const port = await freePort()
+    const port = await findFreePort()
     const script = fileURLToPath(new URL('support/restate-child.ts', import.meta.url))
     const child = spawn(process.execPath, [script, server.ingress, server.admin, name, String(port)], {
       stdio: ['ignore', 'pipe', 'inherit'],

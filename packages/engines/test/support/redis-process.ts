@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { accessSync, constants, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { findFreePort } from './free-port.ts'
 
 /** Where `installLine` unpacks Debian's package, with the libraries that it needs. */
 const ownRoot = join(import.meta.dirname, '../../../../.runtimes/redis/usr')
@@ -72,15 +72,6 @@ export async function startRedis(): Promise<RedisProcess> {
       rmSync(folder, { recursive: true })
     },
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 function isExecutable(path: string): boolean {
