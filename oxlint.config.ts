@@ -11,7 +11,7 @@ const patterns = (...banned: readonly Banned[]): DummyRuleMap => ({
   'typescript/no-restricted-imports': ['error', { patterns: banned }],
 })
 
-const packages = 'core|testkit|providers|ledger|replay|tools|server|otel|engines|cli'
+const packages = 'core|testkit|providers|ledger|replay|tools|inspector|server|otel|engines|cli'
 const otherPackage: Banned = {
   regex: `^(\\.\\./)+(packages/)?(${packages})/(src|test|dist|lib)/`,
   message: 'Reaches into another package. Import what it exports.',

@@ -1,0 +1,145 @@
+import type { RunId } from '@tallystick/core'
+import type { FinishReason, Outcome, ParentRef } from '@tallystick/core/vocabulary'
+
+// What the page reads from a server: the answers of its routes. Times are milliseconds since 1970 UTC, costs US dollars.
+
+/** The caller, and what the server lets it do. `GET /inspector/self`. */
+export interface Self {
+  readonly name: string
+  /** The permissions of the caller: those of `Principal.may`. */
+  readonly may: readonly string[] | 'everything'
+  /** The agents that a run can be started with; none where the server has no configuration. */
+  readonly agents: readonly string[]
+  /** Of Tallystick. */
+  readonly version: string
+  /** The ledger, for the title of the page: a file name, or a database and its schema. Never a password. */
+  readonly title: string
+}
+
+/** The statuses of a run in a list. `interrupted`: it is unfinished, and no process drives it. */
+export const rowStatuses = ['under_way', 'suspended', 'interrupted', 'done', 'failed', 'unreadable'] as const
+export type RowStatus = (typeof rowStatuses)[number]
+
+/** A run in the list. `GET /runs`. */
+export interface RunRow {
+  readonly runId: RunId
+  readonly status: RowStatus
+  readonly agent: string
+  /** The beginning of its first input; absent if it was removed, or there is none. */
+  readonly firstWords?: string
+  readonly startedAt: number
+  readonly lastAt: number
+  readonly seq: number
+  readonly turns: number
+  readonly toolCalls: number
+  readonly costUsd?: number
+  readonly reason?: FinishReason
+  /** The worst thing that happened in it: the outcome of a call, or why it ended. Absent if all went well. */
+  readonly worst?: {
+    readonly what: Outcome | FinishReason | 'model_attempt_failed' | 'unreadable'
+    readonly text: string
+  }
+  /** Its last 40 tool calls, in their order. */
+  readonly tools: readonly { readonly name: string; readonly outcome?: Outcome }[]
+  readonly sessionId?: string
+  readonly subject?: string
+  readonly tags?: readonly string[]
+  readonly parent?: ParentRef
+}
+
+/** A page of runs, newest first. */
+export interface RunPage {
+  readonly runs: readonly RunRow[]
+  /** Where the next page begins; absent on the last one. */
+  readonly before?: string
+}
+
+/** Filters of the list. All have to match. */
+export interface RunQuery {
+  readonly status?: readonly RowStatus[]
+  readonly agent?: string
+  readonly tool?: string
+  readonly outcome?: string
+  readonly sessionId?: string
+  readonly subject?: string
+  readonly tag?: string
+  readonly since?: number
+  readonly before?: string
+  readonly limit?: number
+}
+
+/** A run and its child runs. `GET /runs/ID/tree`. */
+export interface RunNode {
+  readonly runId: RunId
+  readonly agent: string
+  readonly status: RowStatus
+  readonly startedAt: number
+  readonly lastAt: number
+  readonly costUsd?: number
+  /** The call of the parent whose work it does. */
+  readonly toolCallId?: string
+  readonly children: readonly RunNode[]
+}
+
+/** An event that a search found. `GET /search`. */
+export interface Hit {
+  readonly runId: RunId
+  readonly seq: number
+  readonly at: number
+  readonly type: string
+  readonly toolCallId?: string
+  readonly excerpt: string
+}
+
+/** What happened over time. `GET /stats`. */
+export interface Stats {
+  readonly buckets: readonly StatsBucket[]
+}
+
+/** The runs that began in an hour or a day. */
+export interface StatsBucket {
+  /** Its beginning. */
+  readonly at: number
+  readonly runs: number
+  readonly done: number
+  readonly failed: number
+  readonly suspended: number
+  /** Runs that failed, by why they ended. */
+  readonly reasons: { readonly [reason: string]: number }
+  readonly costUsd: number
+  readonly tokens: number
+  /** The time from the first to the last event of runs that have ended. Absent if none has. */
+  readonly p50Ms?: number
+  readonly p95Ms?: number
+}
+
+/** What has something to do and when, and which process holds which lease. `GET /due`. */
+export interface Due {
+  readonly due: readonly { readonly runId: RunId; readonly at: number }[]
+  readonly leases: readonly { readonly runId: RunId; readonly holder: string; readonly leftMs: number }[]
+}
+
+/** A row of the record as the store has it: what a hash covers. `GET /runs/ID/record`. */
+export interface RecordRow {
+  readonly run_id: RunId
+  readonly seq: number
+  readonly type: string
+  readonly turn: number
+  readonly tool_call_id: string | null
+  readonly attempt: number | null
+  readonly at: number
+  readonly epoch: number
+  readonly v: number
+  readonly key_id: string | null
+  readonly body: string
+  /** Null where the content was removed: then `commitment` stands for salt and body. */
+  readonly salt: string | null
+  readonly commitment: string | null
+  readonly hash: string
+}
+
+export interface RecordPage {
+  readonly rows: readonly RecordRow[]
+  /** The last event of the page; absent at the end of the run. */
+  readonly after?: number
+}

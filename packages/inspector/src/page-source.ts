@@ -1,0 +1,14 @@
+import { fileURLToPath } from 'node:url'
+
+/** The page, made from its sources. A published package holds it ready-made in the place of this module. */
+export const page: string = await buildPage()
+
+async function buildPage(): Promise<string> {
+  const { build } = await import('vite')
+  const configFile = fileURLToPath(new URL('../vite.config.ts', import.meta.url))
+  const made = await build({ configFile, build: { write: false } })
+  const outputs = [made].flat().flatMap((each) => ('output' in each ? each.output : []))
+  const html = outputs.find(({ fileName }) => fileName === 'index.html')
+  if (html?.type !== 'asset') throw new Error('Vite made no index.html of packages/inspector.')
+  return String(html.source)
+}

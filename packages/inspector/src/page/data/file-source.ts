@@ -1,0 +1,106 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import type { RunPage, RunQuery, RunRow, Self } from '../../api.ts'
+import type { RunOrigin } from '../worker/run-worker.ts'
+import { type Source, SourceError } from './source.ts'
+
+/** The id of the element that holds an export within the page. */
+const embeddedId = 'export'
+
+/** Runs of an export, in memory. */
+export class FileSource implements Source {
+  readonly kind = 'file'
+  readonly #title: string
+  readonly #runs = new Map<string, string[]>()
+
+  /** `lines` are those of an export: one event each. Throws a `SourceError` for a line that is none. */
+  constructor(title: string, lines: Iterable<string>) {
+    this.#title = title
+    let number = 0
+    for (const line of lines) {
+      number++
+      if (line.trim() === '') continue
+      const { runId } = parseLine(line, number)
+      const known = this.#runs.get(runId)
+      if (known) known.push(line)
+      else this.#runs.set(runId, [line])
+    }
+  }
+
+  async readSelf(): Promise<Self> {
+    return { name: '', may: [], agents: [], version: '', title: this.#title }
+  }
+
+  async listRuns({ agent, status }: RunQuery): Promise<RunPage> {
+    const rows = [...this.#runs.values()].map(describeRun).reverse()
+    return {
+      runs: rows.filter(
+        (row) =>
+          (agent === undefined || row.agent === agent) &&
+          (status === undefined || status.includes(row.status)),
+      ),
+    }
+  }
+
+  locateRun(runId: string): RunOrigin {
+    return { kind: 'lines', lines: this.#runs.get(runId) ?? [] }
+  }
+
+  watchRuns(): () => void {
+    return () => undefined
+  }
+
+  read<Answer>(): Promise<Answer> {
+    return Promise.reject(new SourceError('This is an export: there is no server to ask.'))
+  }
+
+  send<Answer>(): Promise<Answer> {
+    return this.read()
+  }
+}
+
+function parseLine(line: string, number: number): RuntimeEvent {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch (error) {
+    throw new SourceError(`Line ${number} is not JSON: ${(error as Error).message}`, { cause: error })
+  }
+  const { runId, seq, type } = Object(value) as Partial<RuntimeEvent>
+  if (typeof runId === 'string' && typeof seq === 'number' && typeof type === 'string')
+    return value as RuntimeEvent
+  throw new SourceError(`Line ${number} is not an event. Drop a file that tallystick export has written.`)
+}
+
+function describeRun(lines: readonly string[]): RunRow {
+  const first = JSON.parse(lines[0]!) as RuntimeEvent
+  const last = JSON.parse(lines.at(-1)!) as RuntimeEvent
+  const isDone = last.type === 'run_finished'
+  const failed = isDone && !['answered', 'handed_back', 'stopped', 'cancelled'].includes(last.reason)
+  const input = lines
+    .slice(0, 20)
+    .map((line) => JSON.parse(line) as RuntimeEvent)
+    .find((event) => event.type === 'input_received')
+  const words =
+    input?.type === 'input_received' ? input.message.parts.find((part) => part.type === 'text') : undefined
+  return {
+    runId: first.runId,
+    status: failed ? 'failed' : isDone ? 'done' : 'suspended',
+    agent: first.type === 'run_started' ? first.agent : '',
+    ...(words?.type === 'text' && { firstWords: words.text.slice(0, 200) }),
+    startedAt: first.at,
+    lastAt: last.at,
+    seq: last.seq,
+    turns: last.turn,
+    toolCalls: last.type === 'run_finished' ? last.toolCalls : 0,
+    ...(last.type === 'run_finished' && { reason: last.reason }),
+    ...(last.type === 'run_finished' && last.costUsd !== undefined && { costUsd: last.costUsd }),
+    tools: [],
+  }
+}
+
+/** The export that this page was made with; `undefined` without one. */
+export function readEmbedded(): FileSource | undefined {
+  const element = document.getElementById(embeddedId)
+  if (element === null) return undefined
+  return new FileSource(element.dataset['title'] ?? 'export', (element.textContent ?? '').split('\n'))
+}

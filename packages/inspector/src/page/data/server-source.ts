@@ -1,0 +1,60 @@
+import type { RunPage, RunQuery, Self } from '../../api.ts'
+import type { RunOrigin } from '../worker/run-worker.ts'
+import { type Source, SourceError } from './source.ts'
+
+/** Reads the routes of the server that the page comes from. */
+export class ServerSource implements Source {
+  readonly kind = 'server'
+  readonly #base = new URL('./', location.href).href
+
+  readSelf(): Promise<Self> {
+    return this.read('inspector/self')
+  }
+
+  listRuns({ status, ...query }: RunQuery): Promise<RunPage> {
+    const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
+    const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
+    for (const each of status ?? []) search.append('status', each)
+    return this.#ask(`runs?${search}`)
+  }
+
+  locateRun(runId: string): RunOrigin {
+    return { kind: 'server', url: `${this.#base}runs/${runId}/events` }
+  }
+
+  watchRuns(onChange: () => void): () => void {
+    const source = new EventSource(`${this.#base}events`)
+    source.addEventListener('message', onChange)
+    return () => source.close()
+  }
+
+  read<Answer>(path: string, query: Readonly<Record<string, string | number>> = {}): Promise<Answer> {
+    const search = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]))
+    return this.#ask(search.size > 0 ? `${path}?${search}` : path)
+  }
+
+  send<Answer>(path: string, body: object): Promise<Answer> {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }
+    return this.#ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
+  }
+
+  async #ask<Answer>(path: string, init: RequestInit = {}): Promise<Answer> {
+    let response: Response
+    try {
+      response = await fetch(this.#base + path, { ...init, credentials: 'same-origin' })
+    } catch {
+      throw new SourceError('The server does not answer. Is its process still running?')
+    }
+    const text = await response.text()
+    if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as Answer
+    throw new SourceError(readDetail(text) ?? `The server answered ${response.status} to ${path}.`)
+  }
+}
+
+function readDetail(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as { readonly detail?: string }).detail
+  } catch {
+    return undefined
+  }
+}

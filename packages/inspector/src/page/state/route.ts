@@ -1,0 +1,59 @@
+import { computed, signal } from '@preact/signals'
+
+/** The place that the page shows, as the fragment of its address holds it: a link shows another person the same. */
+export interface Route {
+  readonly run?: string
+  /** The event that is looked at; absent: the last one, as it comes. */
+  readonly at?: number
+  /** The tabs that are open, by their pane. */
+  readonly middle?: string
+  readonly right?: string
+  /** The call that is looked at. */
+  readonly call?: string
+  /** The run that this one is compared with. */
+  readonly with?: string
+  /** Filters of the list. */
+  readonly status?: string
+  readonly agent?: string
+  readonly tool?: string
+  readonly outcome?: string
+  readonly session?: string
+  readonly subject?: string
+  readonly tag?: string
+  readonly q?: string
+}
+
+type Names = keyof Route
+
+function parseRoute(fragment: string): Route {
+  const { at, ...texts } = Object.fromEntries(new URLSearchParams(fragment.slice(1)))
+  return { ...texts, ...(at !== undefined && /^\d{1,9}$/.test(at) && { at: Number(at) }) }
+}
+
+function formatRoute(route: Route): string {
+  const given = Object.entries(route).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [[name, String(value)]],
+  )
+  return `#${new URLSearchParams(given)}`
+}
+
+export const route = signal<Route>(parseRoute(location.hash))
+
+addEventListener('hashchange', () => {
+  if (formatRoute(route.value) !== location.hash) route.value = parseRoute(location.hash)
+})
+
+/**
+ * Goes to a place. What is left out stays; `undefined` removes it. Places within a run replace each other in the history of
+ * the browser, so that Back leads to the run before.
+ */
+export function go(change: { readonly [Name in Names]?: Route[Name] | undefined }): void {
+  const next = { ...route.value, ...change } as Route
+  const fragment = formatRoute(next)
+  if (fragment === location.hash) return
+  const isOtherRun = next.run !== route.value.run
+  route.value = next
+  history[isOtherRun ? 'pushState' : 'replaceState'](null, '', fragment)
+}
+
+export const runId = computed(() => route.value.run)

@@ -1,0 +1,93 @@
+import type { JSX } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { keepOpenRun, lines, lastSeq, runFault, runTrouble } from '../state/open-run.ts'
+import { go, route } from '../state/route.ts'
+import { keepRuns, rows, self } from '../state/runs.ts'
+import { StatusBadge } from '../ui/status.tsx'
+import { type Tab, TabPane } from '../ui/tabs.tsx'
+import { formatCost, formatDuration, showHidden } from '../ui/text.tsx'
+import { Conversation } from './conversation.tsx'
+import { EventList } from './event-list.tsx'
+import { RunList } from './run-list.tsx'
+import { Scrubber } from './scrubber.tsx'
+import { EventView, StateView } from './state-view.tsx'
+
+/** Views of the pane beside the conversation, and of the last pane. */
+const middle: readonly Tab[] = [{ id: 'events', label: 'Events', view: EventList, isFlush: true }]
+const right: readonly Tab[] = [
+  { id: 'state', label: 'State', view: StateView },
+  { id: 'event', label: 'Event', view: EventView },
+]
+
+export function App(): JSX.Element {
+  useEffect(() => keepRuns(), [])
+  useEffect(() => keepOpenRun(), [])
+  const { run } = route.value
+  return (
+    <div class={run === undefined ? 'page' : 'page has-run'}>
+      <header class="bar">
+        {run !== undefined && (
+          <button
+            type="button"
+            class="quiet only-narrow"
+            onClick={() => go({ run: undefined, at: undefined })}
+          >
+            ‹ Runs
+          </button>
+        )}
+        <h1>{self.value?.title ?? 'Inspector'}</h1>
+      </header>
+      <RunList />
+      <main class="run">{run === undefined ? <NoRun /> : <OpenRun run={run} />}</main>
+    </div>
+  )
+}
+
+function NoRun(): JSX.Element {
+  return (
+    <div class="empty">
+      <p>Choose a run to see what happened in it.</p>
+    </div>
+  )
+}
+
+function OpenRun({ run }: { readonly run: string }): JSX.Element {
+  return (
+    <>
+      <RunHeader run={run} />
+      <Scrubber />
+      <div class="columns">
+        <Conversation />
+        <TabPane name="middle" label="What happened" tabs={middle} />
+        <TabPane name="right" label="State" tabs={right} />
+      </div>
+    </>
+  )
+}
+
+function RunHeader({ run }: { readonly run: string }): JSX.Element {
+  const row = rows.value.find(({ runId }) => runId === run)
+  const first = lastSeq.value > 0 ? lines[0] : undefined
+  const last = lines[lastSeq.value - 1]
+  return (
+    <header class="run-header">
+      <span class="title">{row === undefined ? 'run' : showHidden(row.agent)}</span>
+      <code class="soft">{run}</code>
+      {row && (
+        <StatusBadge status={row.status} {...(row.reason && { words: row.reason.replaceAll('_', ' ') })} />
+      )}
+      {first && last && <span class="soft">{formatDuration(last.at - first.at)}</span>}
+      {row?.costUsd !== undefined && <span class="soft">{formatCost(row.costUsd)}</span>}
+      {runTrouble.value !== undefined && (
+        <span class="badge bad" role="alert">
+          {runTrouble.value}
+        </span>
+      )}
+      {runFault.value !== undefined && (
+        <span class="badge bad" role="alert">
+          Event {runFault.value.seq} cannot be folded: {runFault.value.message}
+        </span>
+      )}
+    </header>
+  )
+}

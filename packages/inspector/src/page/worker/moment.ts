@@ -1,0 +1,247 @@
+import type { Message, RunState, RuntimeEvent } from '@tallystick/core'
+import { readMessages } from '@tallystick/core/internal'
+import { isSuspended, listLegalEvents, nextAction, requiredEffects } from '@tallystick/core/machine'
+import type { EventOf, EventType } from '@tallystick/core/vocabulary'
+import type { RunModel } from './run-model.ts'
+import { type Change, type CutText, cutText, listChanges } from './values.ts'
+
+/** A run right after one of its events. */
+export interface Moment {
+  readonly seq: number
+  readonly type: string
+  readonly turn: number
+  readonly at: number
+  readonly toolCallId?: string
+  readonly phase: RunState['phase']
+  readonly legal: readonly string[]
+  readonly next: NextStep
+  readonly conversation: readonly ConversationItem[]
+  /** Items before the first of `conversation`, which holds the last 200. */
+  readonly earlier: number
+  readonly changes: readonly Change[]
+}
+
+/** What the loop controller does next, and what must be in flight. */
+export interface NextStep {
+  readonly kind: string
+  readonly inFlight: readonly { readonly kind: string; readonly key: string }[]
+  readonly isSuspended: boolean
+  readonly wakeAt?: number
+  /** The types of the events that it records first. */
+  readonly facts: readonly string[]
+}
+
+/** Something of the conversation as people see it. */
+export interface ConversationItem {
+  readonly key: string
+  readonly kind: 'user' | 'assistant' | 'reasoning' | 'call' | 'result' | 'other'
+  readonly text: CutText
+  /** The event by which it came. */
+  readonly seq?: number
+  /** Of calls and results. */
+  readonly toolCallId?: string
+  readonly name?: string
+  readonly outcome?: string
+  readonly status?: string
+  /** It is still coming. */
+  readonly isDraft?: true
+}
+
+const maxItems = 200
+
+export function describeMoment(model: RunModel, seq: number): Moment | undefined {
+  const state = model.stateAt(seq)
+  const event = model.events[seq - 1]
+  if (state === undefined || event === undefined) return undefined
+  const before = model.stateAt(seq - 1)
+  // The fold of the event itself, so that what both share is the same object.
+  const after = before === undefined ? state : (model.stateAt(seq) ?? state)
+  const items = listConversation(model, after)
+  return {
+    seq,
+    type: event.type,
+    turn: event.turn,
+    at: event.at,
+    ...(event.toolCallId !== undefined && { toolCallId: event.toolCallId }),
+    phase: after.phase,
+    legal: listLegalEvents(after.phase),
+    next: describeNext(after),
+    conversation: items.slice(-maxItems),
+    earlier: Math.max(0, items.length - maxItems),
+    changes: listChanges(before && showState(before), showState(after)),
+  }
+}
+
+/** The state as people read it: the history as its messages. */
+export function showState(state: RunState): object {
+  const { history, callLog: _, ...rest } = state
+  return { ...rest, history: readMessages(history) }
+}
+
+function describeNext(state: RunState): NextStep {
+  const action = nextAction(state, state.at)
+  return {
+    kind: action.kind,
+    inFlight: requiredEffects(state).map(({ kind, key }) => ({ kind, key })),
+    isSuspended: state.phase !== 'done' && isSuspended(state),
+    facts: 'facts' in action ? action.facts.map(({ type }) => type) : [],
+    ...(action.kind === 'wait' && action.wakeAt !== undefined && { wakeAt: action.wakeAt }),
+  }
+}
+
+function listConversation(model: RunModel, state: RunState): readonly ConversationItem[] {
+  const items = readMessages(state.history).flatMap((message, index) =>
+    describeMessage(message, String(index), model.findSeq(message)),
+  )
+  return [...items, ...listComing(state)]
+}
+
+function describeMessage(message: Message, key: string, seq: number | undefined): ConversationItem[] {
+  const at = seq === undefined ? {} : { seq }
+  if (message.role === 'tool') {
+    return message.results.map((result, index) => ({
+      key: `${key}.${index}`,
+      kind: 'result' as const,
+      text: cutText(joinParts(result.content)),
+      toolCallId: result.toolCallId,
+      outcome: result.outcome,
+      ...at,
+    }))
+  }
+  return message.parts.map((part, index): ConversationItem => {
+    const base = { key: `${key}.${index}`, ...at }
+    if (part.type === 'tool_call') {
+      const { name, toolCallId, input } = part
+      return { ...base, kind: 'call', text: cutText(JSON.stringify(input, undefined, 2)), name, toolCallId }
+    }
+    if (part.type === 'reasoning') return { ...base, kind: 'reasoning', text: cutText(part.text) }
+    if (part.type === 'text') {
+      return { ...base, kind: message.role === 'user' ? 'user' : 'assistant', text: cutText(part.text) }
+    }
+    return { ...base, kind: 'other', text: cutText(describePart(part)) }
+  })
+}
+
+/** The reply that streams, and calls whose results have not entered the history. */
+function listComing(state: RunState): readonly ConversationItem[] {
+  if (state.phase === 'streaming') {
+    const { drafts, calls } = state.attempt
+    return [
+      ...drafts.map((draft): ConversationItem => ({
+        key: `draft.${draft.part}`,
+        kind: draft.kind === 'text' ? 'assistant' : 'reasoning',
+        text: cutText(draft.text),
+        isDraft: true,
+      })),
+      ...calls.map(describeCall),
+    ]
+  }
+  if (state.phase === 'collecting' || state.phase === 'executing') {
+    const { parts } = state.reply.message
+    const said = parts.flatMap((part, index): ConversationItem[] =>
+      part.type === 'text' || part.type === 'reasoning'
+        ? [
+            {
+              key: `reply.${index}`,
+              kind: part.type === 'text' ? 'assistant' : 'reasoning',
+              text: cutText(part.text),
+            },
+          ]
+        : [],
+    )
+    return [...said, ...state.calls.map(describeCall)]
+  }
+  return []
+}
+
+function describeCall(call: {
+  readonly toolCallId: string
+  readonly name: string
+  readonly input: object
+  readonly status: string
+  readonly result?: { readonly outcome: string }
+}): ConversationItem {
+  const { toolCallId, name, input, status, result } = call
+  return {
+    key: `call.${toolCallId}`,
+    kind: 'call',
+    text: cutText(JSON.stringify(input, undefined, 2)),
+    name,
+    toolCallId,
+    status,
+    ...(result && { outcome: result.outcome }),
+  }
+}
+
+type Part = {
+  readonly type: string
+  readonly text?: string
+  readonly mediaType?: string
+  readonly kind?: string
+}
+
+function joinParts(parts: readonly Part[]): string {
+  return parts.map((part) => part.text ?? describePart(part)).join('\n')
+}
+
+function describePart({ type, mediaType, kind }: Part): string {
+  return `(${[type, mediaType ?? kind].filter(Boolean).join(' ')})`
+}
+
+/** An event as a line of a list. */
+export interface EventLine {
+  readonly seq: number
+  readonly type: string
+  readonly turn: number
+  readonly at: number
+  readonly toolCallId?: string
+  readonly label: string
+  /** Its content was removed. */
+  readonly isRemoved?: true
+}
+
+export function describeEvent(event: RuntimeEvent): EventLine {
+  const { seq, type, turn, at, toolCallId } = event
+  return {
+    seq,
+    type,
+    turn,
+    at,
+    label: labelEvent(event).slice(0, 160),
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...('removed' in event && event.removed !== undefined && { isRemoved: true as const }),
+  }
+}
+
+/** A few words on what an event says. */
+function labelEvent(event: RuntimeEvent): string {
+  const label = labels[event.type] as ((event: RuntimeEvent) => string) | undefined
+  return label?.(event) ?? ''
+}
+
+const labels: { readonly [Type in EventType]?: (event: EventOf<Type>) => string } = {
+  run_started: ({ agent, definition }) => `${agent}, ${definition.model.modelId}`,
+  input_received: ({ message }) => joinParts(message.parts),
+  model_call_started: ({ model, attempt }) => `${model.modelId}${labelAttempt(attempt)}`,
+  assistant_text_delta: ({ text }) => text,
+  assistant_reasoning_delta: ({ text }) => text,
+  tool_input_delta: ({ text }) => text,
+  assistant_message_finished: ({ stopReason, partial }) => `${stopReason}${partial ? ', cut off' : ''}`,
+  model_stream_failed: ({ failure }) => `${failure.class}: ${failure.message}`,
+  tool_request_ready: ({ name, input }) => `${name} ${JSON.stringify(input)}`,
+  approval_requested: ({ name }) => name,
+  approval_decided: ({ approved, by }) => `${approved ? 'approved' : 'denied'} by ${by}`,
+  tool_started: ({ name, attempt }) => `${name}${labelAttempt(attempt)}`,
+  tool_attempt_failed: ({ name, outcome }) => `${name}: ${outcome}`,
+  tool_result: ({ name, outcome }) => `${name}: ${outcome}`,
+  agent_handed_off: ({ from, to }) => `${from} to ${to}`,
+  guardrail_tripped: ({ guardrail, on }) => `${guardrail} on ${on}`,
+  limit_reached: ({ limit }) => limit,
+  limit_raised: ({ limit }) => limit,
+  run_resumed: ({ why }) => why,
+  run_finished: ({ reason }) => reason,
+}
+
+function labelAttempt(attempt: number): string {
+  return attempt > 1 ? `, attempt ${attempt}` : ''
+}

@@ -1,0 +1,79 @@
+import type { RunState, RuntimeEvent } from '@tallystick/core'
+import { readMessages } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
+
+/** So many events are folded again at most to find a state. */
+const eventsPerSnapshot = 128
+
+/** The events of one run, and its state after each of them. */
+export class RunModel {
+  readonly events: RuntimeEvent[] = []
+  /** The states after events 128, 256, 384 … States share what did not change. */
+  readonly #snapshots: RunState[] = []
+  #last: RunState | undefined
+  #found: RunState | undefined
+  /** The event by which each message entered the history. */
+  readonly #seqOfMessage = new WeakMap<object, number>()
+  #messageCount = 0
+
+  /** Why the events after the last good one cannot be folded. */
+  fault: { readonly seq: number; readonly message: string } | undefined
+
+  get lastSeq(): number {
+    return this.events.length
+  }
+
+  /** The state after the last event; `undefined` before the first. */
+  get state(): RunState | undefined {
+    return this.#last
+  }
+
+  add(events: readonly RuntimeEvent[]): void {
+    for (const event of events) {
+      if (event.seq <= this.events.length) continue
+      this.events.push(event)
+      if (this.fault) continue
+      try {
+        this.#fold(event)
+      } catch (error) {
+        this.fault = { seq: event.seq, message: error instanceof Error ? error.message : String(error) }
+      }
+    }
+  }
+
+  #fold(event: RuntimeEvent): void {
+    const before = this.#last
+    const state = evolve(before, event)
+    this.#last = state
+    if (state.history !== before?.history) this.#noteMessages(state, event.seq)
+    if (event.seq % eventsPerSnapshot === 0) this.#snapshots.push(state)
+  }
+
+  /** Most events add to the end of the history; whatever changes it otherwise has all of it looked at. */
+  #noteMessages(state: RunState, seq: number): void {
+    const messages = readMessages(state.history)
+    const grew = messages.length > this.#messageCount
+    for (const message of grew ? messages.slice(this.#messageCount) : messages) {
+      if (!this.#seqOfMessage.has(message)) this.#seqOfMessage.set(message, seq)
+    }
+    this.#messageCount = messages.length
+  }
+
+  /** The event by which a message entered the history. */
+  findSeq(message: object): number | undefined {
+    return this.#seqOfMessage.get(message)
+  }
+
+  /** Folds to an event. Events that cannot be folded leave the state before them. */
+  stateAt(seq: number): RunState | undefined {
+    const last = Math.min(seq, this.fault ? this.fault.seq - 1 : this.lastSeq)
+    if (last < 1) return undefined
+    if (last === this.#last?.seq) return this.#last
+    const snapshot = this.#snapshots[Math.floor(last / eventsPerSnapshot) - 1]
+    const found = this.#found !== undefined && this.#found.seq <= last ? this.#found : undefined
+    let state = (found?.seq ?? 0) > (snapshot?.seq ?? 0) ? found : snapshot
+    for (let next = state?.seq ?? 0; next < last; next++) state = evolve(state, this.events[next]!)
+    this.#found = state
+    return state
+  }
+}

@@ -1,0 +1,143 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { expose } from 'comlink'
+import { createParser } from 'eventsource-parser'
+import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
+import { RunModel } from './run-model.ts'
+import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
+
+/** Where the events of a run come from: a server, or lines of an export. */
+export type RunOrigin =
+  | { readonly kind: 'server'; readonly url: string }
+  | { readonly kind: 'lines'; readonly lines: readonly string[] }
+
+/** How far the events of the run have come. */
+export interface Progress {
+  readonly lastSeq: number
+  readonly lines: readonly EventLine[]
+  readonly isEnded: boolean
+  readonly fault?: { readonly seq: number; readonly message: string }
+  /** Why events stopped to come; they are asked for again. */
+  readonly trouble?: string
+}
+
+/** Lines are handed on in groups, so that a long run is on the page before it is read to its end. */
+const linesAtOnce = 2_000
+
+/** The run that a page looks at. */
+class RunWorker {
+  #model = new RunModel()
+  #stop = new AbortController()
+
+  /** Reads a run, and follows it to its end. `onProgress` is called with each group of events. */
+  async open(origin: RunOrigin, onProgress: (progress: Progress) => void): Promise<void> {
+    this.#stop.abort()
+    const stop = (this.#stop = new AbortController())
+    const model = (this.#model = new RunModel())
+    const take = (events: readonly RuntimeEvent[]): void => {
+      if (stop.signal.aborted) return
+      const from = model.lastSeq
+      model.add(events)
+      onProgress(this.#describeProgress(model, from))
+    }
+    if (origin.kind === 'lines') {
+      for (let from = 0; from < origin.lines.length; from += linesAtOnce) {
+        take(origin.lines.slice(from, from + linesAtOnce).map((line) => JSON.parse(line) as RuntimeEvent))
+      }
+      return
+    }
+    while (!stop.signal.aborted && model.state?.phase !== 'done') {
+      try {
+        const isOver = await this.#follow(origin.url, model, take, stop.signal)
+        if (isOver) return
+      } catch (error) {
+        if (stop.signal.aborted) return
+        const trouble = error instanceof Error ? error.message : String(error)
+        onProgress({ ...this.#describeProgress(model, model.lastSeq), trouble })
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+    }
+  }
+
+  /** Reads the stream of a server until it ends; true if nothing more will come. */
+  async #follow(
+    url: string,
+    model: RunModel,
+    take: (events: readonly RuntimeEvent[]) => void,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const response = await fetch(`${url}?after=${model.lastSeq}`, {
+      headers: { accept: 'text/event-stream' },
+      credentials: 'same-origin',
+      signal,
+    })
+    if (response.status === 204) return true
+    if (!response.ok || response.body === null) throw new Error(await readProblem(response))
+    let waiting: RuntimeEvent[] = []
+    const parser = createParser({
+      onEvent({ event, data }) {
+        if (event === undefined && data !== '') waiting.push(JSON.parse(data) as RuntimeEvent)
+      },
+    })
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return model.state?.phase === 'done'
+      parser.feed(value)
+      if (waiting.length === 0) continue
+      take(waiting)
+      waiting = []
+    }
+  }
+
+  #describeProgress(model: RunModel, from: number): Progress {
+    return {
+      lastSeq: model.lastSeq,
+      lines: model.events.slice(from).map(describeEvent),
+      isEnded: model.state?.phase === 'done',
+      ...(model.fault && { fault: model.fault }),
+    }
+  }
+
+  readMoment(seq: number): Moment | undefined {
+    return describeMoment(this.#model, seq)
+  }
+
+  /** The entries of a value in the state after an event, or of the event itself. */
+  readChildren(
+    root: 'state' | 'event',
+    seq: number,
+    path: readonly string[],
+    from?: number,
+  ): readonly ValueNode[] {
+    return listChildren(this.#find(root, seq, path), from)
+  }
+
+  readValue(root: 'state' | 'event', seq: number, path: readonly string[]): ValueNode {
+    return describeValue(path.at(-1) ?? '', this.#find(root, seq, path))
+  }
+
+  /** A value as JSON, to copy it. */
+  readJson(root: 'state' | 'event', seq: number, path: readonly string[]): string {
+    return JSON.stringify(this.#find(root, seq, path) ?? null, undefined, 2)
+  }
+
+  #find(root: 'state' | 'event', seq: number, path: readonly string[]): unknown {
+    if (root === 'event') return findValue(this.#model.events[seq - 1], path)
+    const state = this.#model.stateAt(seq)
+    return state && findValue(showState(state), path)
+  }
+}
+
+async function readProblem(response: Response): Promise<string> {
+  const text = await response.text()
+  try {
+    const { detail } = JSON.parse(text) as { readonly detail?: string }
+    return detail ?? text
+  } catch {
+    return `The server answered ${response.status}.`
+  }
+}
+
+export type RunWorkerApi = InstanceType<typeof RunWorker>
+
+expose(new RunWorker())
