@@ -12,14 +12,20 @@ export interface Deed {
   readonly at: number
 }
 
-const [deadlineMs, retryAfterMs, longMs] = [4_000, 4_000, 30_000]
+const [deadlineMs, farMs, retryAfterMs, longMs] = [4_000, 3_600_000, 4_000, 30_000]
 
 const words = ['charge', 'order', 'charge', 'pay', 'wait', 'charge'] as const
 /** The turn whose first model call is refused with 429. */
 const busyTurn = 2
-/** What each run does: so many writes with reconcile. */
-export const chargesOfRun: number = words.filter((word) => word === 'charge').length
-export const deedsOfRun: number = words.length
+
+const roundsTask = /^Rounds (\d+)/
+
+/** What a run does for its task, a call a turn: the words above; or it waits so many times until its call is settled. */
+export function listCalls(task: string): readonly (typeof words)[number][] {
+  const [, rounds] = roundsTask.exec(task) ?? []
+  if (rounds === undefined) return words
+  return Array.from({ length: Number(rounds) }, (_, round) => (round % 2 === 0 ? 'order' : 'wait'))
+}
 
 export function readDeeds(path: string): readonly Deed[] {
   if (!existsSync(path)) return []
@@ -37,58 +43,64 @@ export function createCampaignAgent(path: string, onDeed: (what: string) => void
   }
   const hasDone = (what: Deed['what'], key: string): boolean =>
     readDeeds(path).some((deed) => deed.what === what && deed.key === key)
-  const charge = testTool({
-    name: 'charge',
-    effect: 'write',
-    recovery: 'reconcile',
-    async run({ idempotencyKey, input }) {
-      act('charge', idempotencyKey)
+  /** A write of which the file of effects knows whether it was done, should a process have died in it. */
+  const makeTool = (
+    name: Exclude<Deed['what'], 'refused'>,
+    { run, ...more }: Pick<Parameters<typeof testTool>[0], 'run' | 'check'>,
+  ) =>
+    testTool({
+      ...more,
+      name,
+      effect: 'write',
+      recovery: 'reconcile',
+      run(call, report) {
+        act(name, call.idempotencyKey)
+        return run?.(call, report) ?? 'Done.'
+      },
+      reconcile: ({ idempotencyKey }) =>
+        Promise.resolve(
+          hasDone(name, idempotencyKey)
+            ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'It was done.' }] }
+            : { state: 'not_done' },
+        ),
+    })
+  const charge = makeTool('charge', {
+    async run({ input }) {
       await sleep(input['isLong'] ? longMs : 150)
       return 'Charged.'
     },
-    reconcile: ({ idempotencyKey }) =>
-      Promise.resolve(
-        hasDone('charge', idempotencyKey)
-          ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'It was charged.' }] }
-          : { state: 'not_done' },
-      ),
   })
-  const pay = testTool({
-    name: 'pay',
-    effect: 'write',
-    check: () => ({ kind: 'ask' }),
-    run({ idempotencyKey }) {
-      act('pay', idempotencyKey)
-      return 'Paid.'
+  const pay = makeTool('pay', { check: () => ({ kind: 'ask' }) })
+  const wait = makeTool('wait', {
+    run({ idempotencyKey, input }, report) {
+      report.defer(idempotencyKey, input['isLong'] ? farMs : deadlineMs)
+      return ''
     },
   })
-  const deferring = (name: 'wait' | 'order', deadline?: number) =>
-    testTool({
-      name,
-      effect: 'write',
-      run({ idempotencyKey }, report) {
-        act(name, idempotencyKey)
-        report.defer(idempotencyKey, deadline)
-        return ''
-      },
-    })
+  const order = makeTool('order', {
+    run({ idempotencyKey }, report) {
+      report.defer(idempotencyKey)
+      return ''
+    },
+  })
   const model: Model = {
     ...scriptedModel([]),
     stream(request, context) {
       const { task, turn } = readRequest(request)
       let reply: ScriptedReply = { text: 'All done.' }
-      const name = words[turn]
-      if (turn === busyTurn && !hasDone('refused', task)) {
+      const name = listCalls(task)[turn]
+      const hasRounds = roundsTask.test(task)
+      if (turn === busyTurn && !hasRounds && !hasDone('refused', task)) {
         act('refused', task)
         reply = { fail: 'rate_limited', retryAfterMs }
       } else if (name !== undefined) {
-        const isLong = turn === 0 && task.endsWith('long')
+        const isLong = hasRounds || (turn === 0 && task.endsWith('long'))
         reply = { toolCalls: [{ name, input: { turn, ...(isLong && { isLong }) } }] }
       }
       return scriptedModel([reply]).stream(request, context)
     },
   }
-  const tools = [charge, pay, deferring('wait', deadlineMs), deferring('order')]
+  const tools = [charge, pay, wait, order]
   return defineAgent({ name: 'campaign', instructions: 'Work.', model, tools })
 }
 

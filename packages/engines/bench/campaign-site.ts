@@ -23,9 +23,10 @@ export interface Task {
   readonly sqlite?: string
   readonly postgres?: string
   readonly redis?: number
-  readonly restate?: { readonly ingress: string; readonly admin: string; readonly url: string }
-  /** Where a worker of Restate listens. */
-  readonly port?: number
+  /** Its workers share the port. */
+  readonly restate?: { readonly ingress: string; readonly admin: string; readonly port: number }
+  /** Workers look beside the engine for what is due. */
+  readonly hasSweep?: boolean
 }
 
 export interface Site {
@@ -55,7 +56,7 @@ export async function openSite(task: Task): Promise<Site> {
 }
 
 async function openEngine(
-  { engine: name, postgres, redis, restate, port = 0 }: Task,
+  { engine: name, postgres, redis, restate }: Task,
   ledger: Ledger,
 ): Promise<{ readonly engine: Engine; readonly close?: () => Promise<void> }> {
   switch (name) {
@@ -79,9 +80,11 @@ async function openEngine(
       return { engine: bullmqEngine({ queue, workerOptions }), close: () => queue.close() }
     }
     case 'restate': {
-      const { ingress = '', ...register } = restate ?? { admin: '' }
+      const { ingress = '', admin = '', port = 0 } = restate ?? {}
       const engine = restateEngine({
-        ...{ ingress: connect({ url: ingress }), listen: { port }, register },
+        ingress: connect({ url: ingress }),
+        listen: { port, reusePort: true },
+        register: { admin },
         endpoint: () => endpoint().setLogger(ignore),
       })
       return { engine }

@@ -2,6 +2,7 @@
 // Usage: campaign-worker.ts TASK, in JSON.
 import { createRuntime } from '@tallystick/core'
 import { startWorker } from '@tallystick/engines'
+import { pollingEngine } from '@tallystick/engines/polling'
 import { createCampaignAgent } from './campaign-agent.ts'
 import { openSite, type Task } from './campaign-site.ts'
 
@@ -11,11 +12,14 @@ const agent = createCampaignAgent(task.world, (what) => void process.stdout.writ
 const runtime = createRuntime({ ledger, agents: [agent], host: { report: () => {} } })
 // A server that is away for a moment is no reason to end.
 process.on('unhandledRejection', (error) => void process.stderr.write(`${String(error)}\n`))
-const worker = await startWorker({ runtime, engine, concurrency: 10, parkMs: 1_000 })
+const workers = [await startWorker({ runtime, engine, concurrency: 10, parkMs: 1_000 })]
+if (task.hasSweep) {
+  const sweep = pollingEngine({ ledger, report: () => undefined })
+  workers.push(await startWorker({ runtime, engine: sweep, concurrency: 2, parkMs: 1_000 }))
+}
 process.stdout.write('ready\n')
 process.once('SIGTERM', () => {
-  void worker
-    .stop(10_000)
+  void Promise.all(workers.map((worker) => worker.stop(10_000)))
     .then(close)
     .then(() => process.exit(0))
 })

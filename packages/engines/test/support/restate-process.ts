@@ -24,6 +24,8 @@ export function findRestate(): string | undefined {
 export interface RestateProcess {
   readonly ingress: string
   readonly admin: string
+  /** Kills it, as a crash does, and resolves when it is there again, on the same ports with the same data. */
+  readonly restart: () => Promise<void>
   readonly end: () => Promise<void>
 }
 
@@ -32,9 +34,15 @@ export async function startRestate(program: string): Promise<RestateProcess> {
   const script = fileURLToPath(new URL('restate-server.ts', import.meta.url))
   const child = spawn(process.execPath, [script, program], { stdio: ['pipe', 'pipe', 'inherit'] })
   const exit = once(child, 'exit')
-  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  const lines = createInterface({ input: child.stdout })
+  const [line] = (await once(lines, 'line')) as [string]
   return {
     ...(JSON.parse(line) as Pick<RestateProcess, 'ingress' | 'admin'>),
+    async restart() {
+      const started = once(lines, 'line')
+      child.stdin.write('\n')
+      await started
+    },
     async end() {
       child.stdin.end()
       await exit
