@@ -1,5 +1,6 @@
 import { option, requireOptions } from '@tallystick/core/internal'
 import { WaitingError, Worker, type JobsOptions, type Queue, type WorkerOptions } from 'bullmq'
+import { Driving } from './driving.ts'
 import type { Engine, Wake } from './engine.ts'
 
 export interface BullmqEngineOptions {
@@ -29,6 +30,8 @@ const forever = 1_000_000_000
 
 /** How long Redis has to take back what has not ended. If it is away, it gives the wakes to others once their locks expire. */
 const goodbyeMs = 1_000
+
+const waitingStates: ReadonlySet<string> = new Set(['waiting', 'prioritized', 'delayed'])
 
 /** BullMQ takes the lowest number first, from 1 on; before all of them, jobs without a number. */
 const middlePriority = 2 ** 20
@@ -62,7 +65,15 @@ export function bullmqEngine(options: BullmqEngineOptions): Engine {
   /** Brings forward a job that waits for its next attempt, too. */
   const addDrive = async (wake: Wake): Promise<void> => {
     const deduplication = { id: wake.runId, keepLastIfActive: true, reschedule: true }
-    await queue.add('drive', wake, { ...jobOptions(wake), deduplication })
+    const add = () => queue.add('drive', wake, { ...jobOptions(wake), deduplication })
+    const { id = '' } = await add()
+    if (wake.start === undefined) return
+    // A job that waits keeps its data, and may be of a wake that does not say how the run begins.
+    const there = await queue.getJob(id)
+    if (there === undefined || there.data.start !== undefined) return
+    await there.updateData({ ...there.data, start: wake.start }).catch(() => undefined)
+    // A worker that has taken it may have read it before.
+    if (!waitingStates.has(await there.getState())) await add()
   }
 
   /** Sets an earlier time before it removes a later one, so that a crash leaves one too many, never none. */
@@ -97,28 +108,21 @@ export function bullmqEngine(options: BullmqEngineOptions): Engine {
     },
 
     async work(drive, { concurrency }) {
-      const stopping = new AbortController()
-      const running = new Set<(reason: Error) => void>()
+      const driving = new Driving()
       const worker = new Worker<Wake>(
         queue.name,
-        async (job, token) => {
+        async (job, token, signal) => {
           if (job.name === 'timer') return await addDrive(job.data)
-          const { promise: graceIsOver, reject: giveUp } = Promise.withResolvers<never>()
-          // The grace may end before the drive begins, or after it was rejected.
-          graceIsOver.catch(() => undefined)
-          running.add(giveUp)
           try {
             await removeTimer(job.data.runId)
             // A worker that stops may still be given a job that it asked for before.
-            stopping.signal.throwIfAborted()
-            await Promise.race([drive(job.data, stopping.signal), graceIsOver])
+            if (driving.isStopping) throw new Error('The worker stops.')
+            await driving.run(signal, (either) => drive(job.data, either))
           } catch (error) {
-            if (!stopping.signal.aborted) throw error
+            if (!driving.isStopping) throw error
             // Goes to another worker at once. Nothing failed, so nothing is counted.
             await job.moveToWait(token)
             throw new WaitingError()
-          } finally {
-            running.delete(giveUp)
           }
         },
         {
@@ -137,12 +141,10 @@ export function bullmqEngine(options: BullmqEngineOptions): Engine {
       worker.on('error', (error) => queue.emit('error', error))
       return {
         async stop(graceMs) {
-          stopping.abort(new Error('The worker stops.'))
+          driving.stop()
           const isGone = Promise.withResolvers<void>()
           const timers = [
-            setTimeout(() => {
-              for (const giveUp of running) giveUp(new Error('The time to stop is over.'))
-            }, graceMs),
+            setTimeout(() => driving.giveUp(), graceMs),
             setTimeout(isGone.resolve, graceMs + goodbyeMs),
           ]
           const leave = (): void => void worker.disconnect().catch(() => undefined)

@@ -18,7 +18,10 @@ export class Driving {
   }
 
   /** Drives with a signal that is aborted with the one given, or when the worker stops. Rejects once the time to stop is over. */
-  async run<Result>(signal: AbortSignal, drive: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  async run<Result>(
+    given: AbortSignal | undefined,
+    drive: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
     const own = new AbortController()
     const grace = Promise.withResolvers<never>()
     const running: RunningDrive = {
@@ -29,7 +32,8 @@ export class Driving {
     if (this.#isOver) throw createOverError()
     this.#running.add(running)
     try {
-      return await Promise.race([drive(AbortSignal.any([signal, own.signal])), grace.promise])
+      const signal = given ? AbortSignal.any([given, own.signal]) : own.signal
+      return await Promise.race([drive(signal), grace.promise])
     } finally {
       this.#running.delete(running)
     }

@@ -215,6 +215,7 @@ function makeServices(
 /** The runs that a worker may drive at a time. */
 class Slots {
   readonly #waiting: PromiseWithResolvers<void>[] = []
+  #isClosed = false
   #free: number
 
   constructor(free: number) {
@@ -223,6 +224,7 @@ class Slots {
 
   /** Takes a slot, until the signal is aborted. */
   async enter(left: AbortSignal): Promise<void> {
+    if (this.#isClosed) throw createStoppedError()
     if (this.#free > 0) this.#free--
     else {
       const turn = Promise.withResolvers<void>()
@@ -242,9 +244,13 @@ class Slots {
 
   /** Sends back those that wait, and all that come. */
   close(): void {
-    this.#free = -Infinity
-    for (const { reject } of this.#waiting.splice(0)) reject(new Error('The worker stops.'))
+    this.#isClosed = true
+    for (const { reject } of this.#waiting.splice(0)) reject(createStoppedError())
   }
+}
+
+function createStoppedError(): Error {
+  return new Error('The worker stops.')
 }
 
 async function registerAt(admin: string, uri: string): Promise<void> {

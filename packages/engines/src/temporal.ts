@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Client } from '@temporalio/client'
 import { option, requireOptions } from '@tallystick/core/internal'
+import { Driving } from './driving.ts'
 import type { Engine, Wake } from './engine.ts'
 import type { RunActivities } from './temporal/workflow.ts'
 
@@ -63,25 +64,20 @@ export function temporalEngine(options: TemporalEngineOptions): Engine {
 
     async work(drive, { concurrency }) {
       if (!createWorker) throw new TypeError('A worker on Temporal needs the option createWorker.')
-      const stopping = new AbortController()
-      const running = new Set<(reason: Error) => void>()
+      const driving = new Driving()
       const driveRun = async (wake: Wake): Promise<void> => {
         const { info, cancellationSignal, heartbeat } = Context.current()
-        const { promise: graceIsOver, reject: giveUp } = Promise.withResolvers<never>()
-        running.add(giveUp)
         const beats = setInterval(heartbeat, (info.heartbeatTimeoutMs ?? 30_000) / 3)
         try {
-          stopping.signal.throwIfAborted()
-          const signal = AbortSignal.any([stopping.signal, cancellationSignal])
-          await Promise.race([drive(wake, signal), graceIsOver])
+          if (driving.isStopping) throw new Error('The worker stops.')
+          await driving.run(cancellationSignal, (signal) => drive(wake, signal))
         } catch (cause) {
-          if (!stopping.signal.aborted) throw cause
+          if (!driving.isStopping) throw cause
           // Goes to another worker at once. Nothing failed, so it is not counted as an error.
           const message = 'The worker stops, so another one gets the run.'
           throw ApplicationFailure.create({ message, nextRetryDelay: 1, category: 'BENIGN' })
         } finally {
           clearInterval(beats)
-          running.delete(giveUp)
         }
       }
       const worker = await createWorker({
@@ -94,12 +90,10 @@ export function temporalEngine(options: TemporalEngineOptions): Engine {
       const ended = worker.run()
       return {
         async stop(graceMs) {
-          stopping.abort(new Error('The worker stops.'))
+          driving.stop()
           const isGone = Promise.withResolvers<void>()
           const timers = [
-            setTimeout(() => {
-              for (const giveUp of running) giveUp(new Error('The time to stop is over.'))
-            }, graceMs),
+            setTimeout(() => driving.giveUp(), graceMs),
             setTimeout(isGone.resolve, graceMs + goodbyeMs),
           ]
           worker.shutdown()

@@ -8,7 +8,14 @@ import {
   type RunResult,
   type Runtime,
 } from '@tallystick/core'
-import { ContextOfRecord, defaultHost, option, type Schema, requireOptions } from '@tallystick/core/internal'
+import {
+  ContextOfRecord,
+  defaultHost,
+  option,
+  readStart,
+  requireOptions,
+  type Schema,
+} from '@tallystick/core/internal'
 import { Hono } from 'hono'
 import { addA2a } from './a2a/routes.ts'
 import { addAgUi } from './ag-ui/routes.ts'
@@ -85,8 +92,11 @@ export interface ServerOptions {
    * (`@tallystick/engines`). They are followed through the ledger. It forks no run. Default: true.
    */
   readonly drives?: boolean | undefined
-  /** Without `drives`: told of each run that has something to do. Default: nobody is told, and workers find it in the ledger. */
-  readonly engine?: { wake(wake: { readonly runId: RunId }): Promise<void> } | undefined
+  /**
+   * Without `drives`: told of each run that has something to do. What it rejects is reported, and its caller hears nothing of that:
+   * the run is on record, and due. Default: nobody is told, and workers find it in the ledger.
+   */
+  readonly engine?: { wake(wake: RunWake): Promise<void> } | undefined
   /**
    * Called before each request is served, to limit the rate: `false` refuses the request, a number refuses it for so
    * many seconds.
@@ -118,6 +128,15 @@ export interface ServerOptions {
   /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
+}
+
+/** A run that has something to do, as an engine is told of it. */
+export interface RunWake {
+  readonly runId: RunId
+  /** Its session, of which one run is driven at a time. */
+  readonly key?: string | undefined
+  /** Its subject. */
+  readonly tenant?: string | undefined
 }
 
 /** Decides whether a request is served now. */
@@ -241,7 +260,7 @@ export function createServer(options: ServerOptions): Server {
     ledger,
     agents: new Map(options.agents.map((agent) => [agent.name, agent])),
     context: options.context && new ContextOfRecord(options.context),
-    wake: options.drives === false ? async (runId) => await options.engine?.wake({ runId }) : undefined,
+    wake: options.drives === false ? (runId) => wakeRun(runId, options) : undefined,
     basePath,
     body: {
       maxBodyBytes: options.maxBodyBytes ?? 1_000_000,
@@ -288,6 +307,20 @@ export function createServer(options: ServerOptions): Server {
         stop.abort()
       }
     },
+  }
+}
+
+/** Tells the engine of a run. Never rejects: a sender that heard of a failure would take what is on record for not done. */
+async function wakeRun(
+  runId: RunId,
+  { runtime, engine, report = defaultHost.report }: ServerOptions,
+): Promise<void> {
+  try {
+    if (engine === undefined) return
+    const { sessionId, subject } = (await readStart(runtime.ledger, runId)) ?? {}
+    await engine.wake({ runId, key: sessionId, tenant: subject })
+  } catch (error) {
+    report(error, `Run ${runId} was not woken. It is on record, and a worker that polls the ledger finds it`)
   }
 }
 

@@ -2,15 +2,19 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Agent, createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
 import { startWorker } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
+import type { RunWake } from '@tallystick/server'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { documentAt, exampleOf, operationsOf } from './kit/described.ts'
 import { answerOf, framesOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 
 /** A web process that drives nothing, and a worker in another runtime on its ledger. */
-async function openThin(agents: readonly Agent[]): Promise<Office & { readonly woken: string[] }> {
+async function openThin(
+  agents: readonly Agent[],
+  { isAway = false }: { readonly isAway?: boolean } = {},
+): Promise<Office & { readonly woken: string[]; readonly wakes: RunWake[] }> {
   const ledger = memoryLedger()
   const engine = pollingEngine({ ledger, everyMs: 20 })
-  const woken: string[] = []
+  const wakes: RunWake[] = []
   const worker = await startWorker({ runtime: createRuntime({ ledger, agents }), engine })
   const office = await openOffice({
     ledger,
@@ -21,13 +25,20 @@ async function openThin(agents: readonly Agent[]): Promise<Office & { readonly w
     drives: false,
     engine: {
       wake: async (wake) => {
-        woken.push(wake.runId)
+        wakes.push(wake)
+        if (isAway) throw new Error('The engine is away.')
         await engine.wake(wake)
       },
     },
   })
   onTestFinished(() => worker.stop(0))
-  return { ...office, woken }
+  return {
+    ...office,
+    wakes,
+    get woken() {
+      return wakes.map(({ runId }) => runId)
+    },
+  }
 }
 
 interface Waiting {
@@ -153,6 +164,27 @@ describe('a server that drives nothing', () => {
     expect((await joining).ok).toBe(true)
     expect(await Array.fromAsync(office.ledger.runs({}))).toHaveLength(1)
     await checkRuns(office)
+  })
+
+  it('tells the engine of the session and the subject of a run', async () => {
+    const office = await openThin([payingAgent('cashier')])
+    const about = { sessionId: 'chat', subject: 'acme' }
+    const runId = await office.start('boss', about)
+    await resultOf(office, runId)
+    await office.send(`/runs/${runId}/cancel`, 'boss', {})
+    const wake = { runId, key: 'chat', tenant: 'acme' }
+    expect(office.wakes).toEqual([wake, wake])
+  })
+
+  it('answers for what is on record, also while the engine is away', async () => {
+    const office = await openThin([payingAgent('cashier')], { isAway: true })
+    const runId = await office.start('boss')
+    const { pendingApprovals } = await resultOf(office, runId)
+    const call = { toolCallId: pendingApprovals[0]!.toolCallId }
+    const approved = await office.send(`/runs/${runId}/approve`, 'boss', call)
+    expect(await answerOf(approved)).toEqual({ status: 200, accepted: true })
+    expect(await resultOf(office, runId)).toMatchObject({ status: 'done' })
+    expect(office.reported.map(String)).toEqual(['Error: The engine is away.', 'Error: The engine is away.'])
   })
 
   it('refuses options that it cannot keep', async () => {

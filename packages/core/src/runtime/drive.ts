@@ -64,7 +64,10 @@ export interface DriveOptions {
   readonly start?: StartData | undefined
   /** Hands the run back when it is aborted: starts nothing more, and gives what is in flight `graceMs` to end. */
   readonly signal?: CancelSignal | undefined
-  /** Hands the run back after this time, once what is in flight has ended, however long that takes. In milliseconds; default: never. */
+  /**
+   * Hands the run back after this time, once what is in flight has ended, however long that takes. That may be within a turn: the
+   * next stretch begins the calls that are left. In milliseconds; default: never.
+   */
   readonly maxMs?: number | undefined
   /** Parks a run that waits only for a time that is further away than this, in milliseconds. Default: 5 seconds. */
   readonly parkMs?: number | undefined

@@ -84,6 +84,23 @@ const claims: readonly Claim[] = [
     },
   },
   {
+    promise: 'of two wakes that are one, the start is kept, whichever of them has it',
+    async play({ engine, desk, work }) {
+      const [first, second] = [freshRun('start first'), freshRun('start second')]
+      const start = { agent: 'clerk', input: 'Hello.' }
+      await engine.wake({ runId: first, start })
+      await engine.wake({ runId: first })
+      await engine.wake({ runId: second })
+      await engine.wake({ runId: second, start })
+      await work()
+      for (const runId of [first, second]) {
+        const { wake, end } = await desk.delivered(runId)
+        requireEqual(wake.start, start, 'the start that is delivered')
+        end()
+      }
+    },
+  },
+  {
     promise: 'a wake that nobody works on waits for a worker',
     async play({ engine, desk, work, another }) {
       const runs = [freshRun('one'), freshRun('two'), freshRun('three')]
