@@ -210,6 +210,20 @@ export default defineConfig({
       },
     },
     { files: ['packages/core/src/**'], rules: patterns(...noHost) },
+    {
+      // A page in a browser checks records with these.
+      files: [
+        'packages/ledger/src/record.ts',
+        'packages/ledger/src/verify/{record-check,event-audit}.ts',
+        'packages/ledger/src/format/{body,chain,event-row,history,redacted-event,sha256}.ts',
+      ],
+      rules: {
+        'no-restricted-imports': [
+          'error',
+          { patterns: [{ regex: '^node:', message: 'Browsers have none.' }] },
+        ],
+      },
+    },
     ...arrowsOfCore,
     {
       files: ['packages/*/test/**', 'examples/*/test/**', 'scripts/test/**'],

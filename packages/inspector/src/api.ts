@@ -134,12 +134,53 @@ export interface RecordRow {
   readonly body: string
   /** Null where the content was removed: then `commitment` stands for salt and body. */
   readonly salt: string | null
+  /** In an export, it may stand for a body that was left out: `body` is then empty. */
   readonly commitment: string | null
   readonly hash: string
+  /** The digest of what is left of the body, as the record of its removal has it; null if nothing was removed. */
+  readonly removal: string | null
 }
 
 export interface RecordPage {
   readonly rows: readonly RecordRow[]
   /** The last event of the page; absent at the end of the run. */
   readonly after?: number
+}
+
+/** What the server itself found in a run. `GET /runs/ID/verify`. */
+export interface Verification {
+  readonly ok: boolean
+  /** Events that were found sound, from the first on. */
+  readonly events: number
+  readonly broken?: RecordFault
+  /** Up to which event a signed checkpoint covers the run; absent if the server was given no checkpoints. */
+  readonly signed?: SignedUpTo
+}
+
+/** A place of a record that is not as it was written. */
+export interface RecordFault {
+  readonly seq: number
+  readonly what: string
+  readonly expected: string
+  readonly found: string
+}
+
+/** The last event of a run that a signed checkpoint covers; 0 for none. */
+export interface SignedUpTo {
+  readonly seq: number
+  /** The ledger, as the checkpoints name it. */
+  readonly origin: string
+  readonly broken?: RecordFault
+}
+
+/**
+ * Runs that a page holds, so that it shows and verifies them without a server. Texts that the export masks are masked in `events`, and
+ * the rows of these events have an empty `body`, no `salt` and their `commitment`: then the chain of hashes still verifies.
+ */
+export interface ExportedRuns {
+  readonly title: string
+  /** Lines of `tallystick export`: one event each. */
+  readonly events: readonly string[]
+  /** The rows of these runs, each run in order. */
+  readonly record: readonly RecordRow[]
 }

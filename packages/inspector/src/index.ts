@@ -1,6 +1,8 @@
 export type {
   Due,
+  ExportedRuns,
   Hit,
+  RecordFault,
   RecordPage,
   RecordRow,
   RowStatus,
@@ -9,8 +11,10 @@ export type {
   RunQuery,
   RunRow,
   Self,
+  SignedUpTo,
   Stats,
   StatsBucket,
+  Verification,
 } from './api.ts'
 export { rowStatuses } from './api.ts'
 

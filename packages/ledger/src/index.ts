@@ -61,3 +61,5 @@ export {
 } from './store/redact.ts'
 export type { Removal, RemovalKind } from './format/chain.ts'
 export type { MissingContent } from './store/redact.ts'
+export { readRecord, type RecordRange } from './verify/read-record.ts'
+export type { RecordRow } from './verify/record-check.ts'

@@ -1,6 +1,6 @@
-import { hash, randomFillSync } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
 import { digestTextsWith } from '@tallystick/core/store-kit'
+import { hashText } from './sha256.ts'
 
 /** Every digest of the record is SHA-256 as 43 characters of base64url. */
 export type Digest = string
@@ -70,7 +70,7 @@ export function sealRun(run: RunCell): Digest {
 
 /** The SHA-256 of a text. */
 export function digestText(text: string): Digest {
-  return hash('sha256', text, 'base64url')
+  return hashText(text, 'base64url')
 }
 
 const saltBytes = 15
@@ -79,10 +79,10 @@ const saltsAtOnce = 256
 let salts = ''
 let nextSalt = 0
 
-/** 120 random bits as text. Drawn many at a time: to ask Node for each would cost more than to hash with it. */
+/** 120 random bits as text. Drawn many at a time: to ask for each would cost more than to hash with it. */
 export function drawSalt(): string {
   if (nextSalt >= salts.length) {
-    salts = randomFillSync(Buffer.allocUnsafe(saltsAtOnce * saltBytes)).toString('base64url')
+    salts = crypto.getRandomValues(Buffer.allocUnsafe(saltsAtOnce * saltBytes)).toString('base64url')
     nextSalt = 0
   }
   const salt = salts.slice(nextSalt, nextSalt + saltCharacters)
@@ -92,7 +92,7 @@ export function drawSalt(): string {
 
 /** Lets core compute its digests by the function of Node. Call it before a ledger is used. */
 export function digestNatively(): void {
-  digestTextsWith((text) => hash('sha256', text))
+  digestTextsWith((text) => hashText(text, 'hex'))
 }
 
 /** Why content was removed: on request, under a rule of retention, or because a whole run was dropped. */

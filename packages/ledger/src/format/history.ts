@@ -1,10 +1,10 @@
-import { hash } from 'node:crypto'
 import type { Message } from '@tallystick/core'
 import { emptyHistoryDigest, computeHistoryDigests, withDigests } from '@tallystick/core/internal'
 import { computeStorableDigests } from '@tallystick/core/store-kit'
 import { toCanonicalJson } from '@tallystick/core/vocabulary'
 import { digestText } from './chain.ts'
 import type { Sealer } from './keyring.ts'
+import { hashText } from './sha256.ts'
 
 /**
  * One message of what runs begin with, kept once for all runs that begin with the same messages: `digest` is the running
@@ -91,7 +91,7 @@ function parseSealed(message: string): { readonly sealed: string; readonly sum: 
 
 /** The running digest of messages, as core computes it. */
 function extendDigest(before: string, message: string): string {
-  return hash('sha256', `["${before}",${message}]`)
+  return hashText(`["${before}",${message}]`, 'hex')
 }
 
 /** How many histories stay in memory: the next run of a session begins with most of the messages of the last one. */

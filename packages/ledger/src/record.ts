@@ -1,0 +1,2 @@
+// What checks the record of a run outside of its store. It imports no module of Node, so that a page in a browser can.
+export { RecordCheck, type CheckedRow, type RecordRow } from './verify/record-check.ts'
