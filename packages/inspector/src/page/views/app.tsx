@@ -11,6 +11,7 @@ import { EventList } from './event-list.tsx'
 import { RunList } from './run-list.tsx'
 import { Scrubber } from './scrubber.tsx'
 import { EventView, StateView } from './state-view.tsx'
+import { Timeline } from './timeline/timeline.tsx'
 
 /** Views of the pane beside the conversation, and of the last pane. */
 const middle: readonly Tab[] = [{ id: 'events', label: 'Events', view: EventList, isFlush: true }]
@@ -55,6 +56,7 @@ function OpenRun({ run }: { readonly run: string }): JSX.Element {
   return (
     <>
       <RunHeader run={run} />
+      <Timeline />
       <Scrubber />
       <div class="columns">
         <Conversation />

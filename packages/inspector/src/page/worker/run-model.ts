@@ -1,6 +1,7 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
+import { TimelineBuilder } from './timeline.ts'
 
 /** So many events are folded again at most to find a state. */
 const eventsPerSnapshot = 128
@@ -15,6 +16,7 @@ export class RunModel {
   /** The event by which each message entered the history. */
   readonly #seqOfMessage = new WeakMap<object, number>()
   #messageCount = 0
+  readonly timeline = new TimelineBuilder()
 
   /** Why the events after the last good one cannot be folded. */
   fault: { readonly seq: number; readonly message: string } | undefined
@@ -32,6 +34,7 @@ export class RunModel {
     for (const event of events) {
       if (event.seq <= this.events.length) continue
       this.events.push(event)
+      this.timeline.add(event)
       if (this.fault) continue
       try {
         this.#fold(event)

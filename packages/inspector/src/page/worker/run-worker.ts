@@ -3,6 +3,7 @@ import { expose } from 'comlink'
 import { createParser } from 'eventsource-parser'
 import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
 import { RunModel } from './run-model.ts'
+import { type Timeline, TimelineBuilder } from './timeline.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
 
 /** Where the events of a run come from: a server, or lines of an export. */
@@ -102,6 +103,18 @@ class RunWorker {
     return describeMoment(this.#model, seq)
   }
 
+  /** The open run over time. */
+  readTimeline(): Timeline {
+    return this.#model.timeline.build()
+  }
+
+  /** Another run over time, such as a child run of the open one. */
+  async readTimelineOf(origin: RunOrigin): Promise<Timeline> {
+    const builder = new TimelineBuilder()
+    for await (const events of readRecorded(origin)) for (const event of events) builder.add(event)
+    return builder.build()
+  }
+
   /** The entries of a value in the state after an event, or of the event itself. */
   readChildren(
     root: 'state' | 'event',
@@ -125,6 +138,22 @@ class RunWorker {
     if (root === 'event') return findValue(this.#model.events[seq - 1], path)
     const state = this.#model.stateAt(seq)
     return state && findValue(showState(state), path)
+  }
+}
+
+/** Reads what is recorded of a run, page by page. */
+async function* readRecorded(origin: RunOrigin): AsyncGenerator<readonly RuntimeEvent[]> {
+  if (origin.kind === 'lines') return yield origin.lines.map((line) => JSON.parse(line) as RuntimeEvent)
+  for (let after = 0; ;) {
+    const response = await fetch(`${origin.url}?after=${after}`, { credentials: 'same-origin' })
+    if (!response.ok) throw new Error(await readProblem(response))
+    const page = (await response.json()) as {
+      readonly events: readonly RuntimeEvent[]
+      readonly after: number
+    }
+    if (page.events.length === 0) return
+    yield page.events
+    after = page.after
   }
 }
 
