@@ -57,7 +57,7 @@ const roundCount = Number(values.rounds ?? (isShort ? 60 : 1_000))
 const crashCount = Number(values.crashes ?? (isShort ? 6 : 150))
 const workerCount = Number(values.workers)
 const seed = Number(values.seed ?? randomInt(2 ** 31))
-const limitMs = isShort ? 180_000 : 900_000
+const limitMs = isShort ? 180_000 : 900_000 + 2_000 * runCount
 const random = seededRandom(seed)
 
 /** What a client does, and how: at once, or as somebody else. */

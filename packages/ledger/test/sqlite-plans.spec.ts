@@ -95,17 +95,21 @@ describe('the statement by which verify finds removals of no event', () => {
 })
 
 describe('a look at what is due', () => {
-  it('goes through the index of due runs alone', async () => {
-    const { path } = await ledgerFile()
+  it('goes through the index of due runs alone, from the run after which it goes on', async () => {
+    const { path, runId } = await ledgerFile()
     const statements = await statementsOf(async () => {
       const ledger = sqliteLedger(path)
       onTestFinished(() => ledger.close())
-      expect(await Array.fromAsync(ledger.due({ before: Infinity }))).toEqual([])
+      const due = await Array.fromAsync(ledger.due({ before: Infinity, after: { runId, dueAt: 0 } }))
+      expect(due).toEqual([])
     })
     const database = new BetterSqlite3(path, { readonly: true })
     onTestFinished(() => void database.close())
     const plans = statements.filter((text) => text.includes('due_at')).map((text) => planOf(database, text))
-    expect(plans).toEqual([['SEARCH run USING INDEX run_due (due_at>? AND due_at<?)']])
+    expect(plans).toEqual([
+      ['SEARCH run USING INDEX run_due (due_at=? AND rowid>?)'],
+      ['SEARCH run USING INDEX run_due (due_at>? AND due_at<?)'],
+    ])
   })
 
   it('and the release of a run looks up what came in and its children', async () => {

@@ -155,19 +155,24 @@ export async function* listDue(
 ): AsyncGenerator<DueRun> {
   requireDueFilter(filter)
   const { before, after, limit = Infinity } = filter
-  let last = { due_at: -1, pos: -1 }
+  const first = { due_at: -1, pos: -1 }
+  let last = first
   if (after) {
     const run = await readRun(database, after.runId)
     if (run === undefined) throw new RunNotFoundError(after.runId)
     last = { due_at: toWholeTime(after.dueAt), pos: run.pos }
   }
+  const latest = toWholeTime(before)
   const sieve = new RunIdSieve()
+  // Those of the same time, then those of later ones: SQLite would read a comparison of pairs from the start of that time each time.
+  let isSameTime = last !== first
   for (let left = limit; left > 0;) {
     const asked = Math.min(runsPerBatch, left)
+    if (last.due_at > latest) return sieve.end()
     const batch = await database.ask<{ run_id: string; due_at: number; pos: number }>(
-      `select run_id, due_at, pos from @.run where due_at <= $1 and (due_at, pos) > ($2, $3)
-        and (lease_until is null or lease_until <= ${database.now}) order by due_at, pos limit $4`,
-      [toWholeTime(before), last.due_at, last.pos, asked],
+      `select run_id, due_at, pos from @.run where ${isSameTime ? 'due_at = $1 and pos > $2' : 'due_at > $1 and due_at <= $2'}
+        and (lease_until is null or lease_until <= ${database.now}) order by due_at, pos limit $3`,
+      [last.due_at, isSameTime ? last.pos : latest, asked],
     )
     for (const row of batch) {
       // An index that is out of order would have the same batch listed for ever.
@@ -179,7 +184,9 @@ export async function* listDue(
       database.requireOpen()
       yield { runId: row.run_id as RunId, dueAt: row.due_at }
     }
-    if (batch.length < asked) return sieve.end()
+    if (batch.length === asked) isSameTime = true
+    else if (isSameTime) isSameTime = false
+    else return sieve.end()
   }
 }
 
