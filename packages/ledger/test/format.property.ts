@@ -9,7 +9,7 @@ import { anyText } from '../../../scripts/testing/any-text.ts'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { decodeEvent, encodeEvent, type Decoding } from '../src/format/body.ts'
 import { genesisHash } from '../src/format/chain.ts'
-import { genesis, linkEvents, readEvent, type EventRow } from '../src/format/event-row.ts'
+import { genesis, linkEvents, readEvent, type EventRow, type NewRow } from '../src/format/event-row.ts'
 import { Sealer } from '../src/format/keyring.ts'
 
 const runId = sampleRunId(1)
@@ -37,8 +37,10 @@ const anyEvent = fc.record({ data: anyJson, more: anyJson }).map(({ data, more }
   return { ...event, sealed: more, carried: more } as unknown as RuntimeEvent
 })
 
-const rowOf = (event: RuntimeEvent, by?: Sealer): EventRow =>
-  linkEvents({ hash: genesisHash, pos: 0 }, [encodeEvent(event, by)])[0] as EventRow
+const rowOf = (event: RuntimeEvent, by?: Sealer): EventRow => {
+  const [row] = linkEvents(genesisHash, [encodeEvent(event, by)]) as [NewRow]
+  return { ...row, pos: 1, commitment: null }
+}
 
 describe('the row of any event', () => {
   it('is read as it was written, plain and sealed, and the same event gives the same body', () => {

@@ -34,10 +34,11 @@ const sealer = new Sealer({ id: 'k1', bytes: randomBytes(32) })
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
 function rowsOf(events: readonly RuntimeEvent[], by?: Sealer): readonly EventRow[] {
-  return linkEvents(
-    { hash: genesisHash, pos: 0 },
+  const rows = linkEvents(
+    genesisHash,
     events.map((event) => encodeEvent(event, by)),
   )
+  return rows.map((row, index) => ({ ...row, pos: index + 1, commitment: null }))
 }
 
 const someEvents = stampFacts(runId, [

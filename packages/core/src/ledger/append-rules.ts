@@ -108,8 +108,9 @@ export function requireWellFormed(
 ): void {
   requireAppend(runId, expected, events)
   const { sessionId = '' } = readSessionPlace(events) ?? {}
-  const names = events.flatMap(({ type, toolCallId = '' }) => [type, String(toolCallId)])
-  if (![runId, sessionId, ...names].every(isStorableName)) {
+  const isStorable = ({ type, toolCallId }: RuntimeEvent): boolean =>
+    isStorableName(type) && (toolCallId === undefined || isStorableName(String(toolCallId)))
+  if (![runId, sessionId].every(isStorableName) || !events.every(isStorable)) {
     throw new ConfigurationError(
       `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
         'written, since stores would take it for another one. Use plain ids, such as UUIDs.',

@@ -119,11 +119,15 @@ export function isJson(value: unknown): value is Json {
 function isCarriable(value: unknown, depth: number): boolean {
   if (typeof value === 'string' || isPlain(value)) return true
   if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
-  // As in `toCanonicalJson`, a field without a value is left out.
-  const inner = Array.isArray(value)
-    ? value
-    : Object.values(value as JsonObject).filter((field) => field !== undefined)
-  for (const each of inner) if (!isCarriable(each, depth + 1)) return false
+  if (Array.isArray(value)) {
+    for (const item of value) if (!isCarriable(item, depth + 1)) return false
+    return true
+  }
+  for (const key in value) {
+    const field = (value as JsonObject)[key]
+    // As in `toCanonicalJson`, a field without a value is left out, and what is inherited is none.
+    if (field !== undefined && !isCarriable(field, depth + 1) && Object.hasOwn(value, key)) return false
+  }
   return true
 }
 

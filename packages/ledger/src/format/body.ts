@@ -1,5 +1,5 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/internal'
+import { isJson, omitUndefined } from '@tallystick/core/internal'
 import { toStorableText } from '@tallystick/core/store-kit'
 import {
   toCanonicalJson,
@@ -14,7 +14,7 @@ import type { Sealer } from './keyring.ts'
 import { redactEvent } from './redacted-event.ts'
 
 /*
- * The forms of a body, each canonical JSON of an object:
+ * The forms of a body, each JSON of an object:
  *   what the event says, all but its envelope          most events
  *   the same without `messages`, with `carried`        the history that a run begins with, by its name in `history`
  *   {"kept":…,"sealed":…}, perhaps with "carried"      where the row has a `key_id`: what is sealed is one of the above
@@ -73,8 +73,17 @@ function findAttempt(event: RuntimeEvent): number | null {
 
 /** An event without its envelope. */
 function withoutEnvelope(event: RuntimeEvent): JsonObject {
-  const { runId: _run, seq: _seq, epoch: _epoch, turn: _turn, toolCallId: _call, ...rest } = event
-  const { type: _type, v: _v, at: _at, ...body } = rest
+  const {
+    runId: _run,
+    seq: _seq,
+    epoch: _epoch,
+    turn: _turn,
+    toolCallId: _call,
+    type: _type,
+    v: _v,
+    at: _at,
+    ...body
+  } = event
   return body as unknown as JsonObject
 }
 
@@ -83,13 +92,9 @@ function describeEvent({ seq, type, runId }: RuntimeEvent): string {
 }
 
 function encodeBody(event: RuntimeEvent): string {
-  try {
-    return toCanonicalJson(withoutEnvelope(event))
-  } catch (error) {
-    // This names the event and the place in it.
-    toStorableText(withoutEnvelope(event), describeEvent(event))
-    throw error
-  }
+  const body = withoutEnvelope(event)
+  // Otherwise an error names the event and the place in it.
+  return isJson(body) ? JSON.stringify(body) : toStorableText(body, describeEvent(event))
 }
 
 /** Everything beside its own text that a body needs to be read. */

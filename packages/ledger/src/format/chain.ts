@@ -53,12 +53,10 @@ export function computeLinkHash(previous: Digest, envelope: RowEnvelope, commitm
   return digestText(previous + formatEnvelope(envelope) + commitment)
 }
 
-/** The envelope as text, which also binds a sealed body to its place. Spelled out, since each event needs it. */
+/** The envelope as a JSON list, which also binds a sealed body to its place. */
 export function formatEnvelope(envelope: RowEnvelope): string {
   const { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id } = envelope
-  const call = tool_call_id === null ? 'null' : JSON.stringify(tool_call_id)
-  const key = key_id === null ? 'null' : JSON.stringify(key_id)
-  return `[${JSON.stringify(run_id)},${seq},${JSON.stringify(type)},${turn},${call},${attempt},${at},${epoch},${v},${key}]`
+  return JSON.stringify([run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id])
 }
 
 /** The seal of a run's row, which shows a row that was changed by hand. */

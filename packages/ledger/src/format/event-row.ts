@@ -81,7 +81,7 @@ export async function listUntilBadIds<T>(
 export interface EventRow extends RowEnvelope {
   /** Place in the store, from 1, in the order of commits. */
   readonly pos: number
-  /** Canonical JSON of all that is not envelope: see `body.ts`. */
+  /** JSON of all that is not envelope: see `body.ts`. */
   readonly body: string
   /** Null once the content was removed. */
   readonly salt: string | null
@@ -99,19 +99,16 @@ export const eventColumns: readonly (keyof EventRow)[] = [
   ...(['epoch', 'v', 'key_id', 'body', 'salt', 'commitment', 'hash'] as const),
 ]
 
-/** Links encoded events to the one before them, and gives them the places after `lastPos`. */
-export function linkEvents(
-  { hash, pos }: { readonly hash: Digest; readonly pos: number },
-  events: readonly EncodedEvent[],
-): readonly EventRow[] {
-  let previous = hash
-  let place = pos
+/** An event as it is written: the store gives it its place, and its content is there. */
+export type NewRow = Omit<EventRow, 'pos' | 'salt' | 'commitment'> & { readonly salt: string }
+
+/** Links encoded events to the one with this hash. */
+export function linkEvents(before: Digest, events: readonly EncodedEvent[]): readonly NewRow[] {
+  let hash = before
   return events.map(({ envelope, body }) => {
     const salt = drawSalt()
-    previous = computeLinkHash(previous, envelope, commitTo(salt, body))
-    const { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id } = envelope
-    const columns = { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id }
-    return { pos: ++place, ...columns, body, salt, commitment: null, hash: previous }
+    hash = computeLinkHash(hash, envelope, commitTo(salt, body))
+    return { ...envelope, body, salt, hash }
   })
 }
 

@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead, Head, TakeOverClaim } from '@tallystick/core/vocabulary'
 import { genesisHash } from '../format/chain.ts'
-import { eventColumns, type EventRow, isRunId, isSameEvent, linkEvents } from '../format/event-row.ts'
+import { eventColumns, isRunId, isSameEvent, linkEvents, type NewRow } from '../format/event-row.ts'
 import type { CarriedHistory, HistoryRow } from '../format/history.ts'
 import { type AppendRequest, createDroppedRunConflict, listFactsOnce } from '../store/store.ts'
 import {
@@ -150,7 +150,7 @@ type KnownHead = Head & { readonly hash: string }
 export interface AppendItem extends Queued {
   readonly request: AppendRequest
   readonly previousHash: string
-  readonly rows: readonly EventRow[]
+  readonly rows: readonly NewRow[]
   readonly history: { readonly name: string; readonly rows: readonly HistoryRow[] } | undefined
 }
 
@@ -262,7 +262,7 @@ export class Appender {
     if (previousHash === undefined) return undefined
     if (events.filter(({ event }) => event.type === 'run_finished').length > 1)
       throw createSecondFactError(runId, 'run_finished')
-    const rows = linkEvents({ hash: previousHash, pos: 0 }, events)
+    const rows = linkEvents(previousHash, events)
     const carried = events.find(({ history }) => history)?.history
     const history = carried && { name: carried.name, rows: await this.#missingRows(carried) }
     const bytes = [...rows.map(({ body }) => body), ...(history?.rows.map(({ message }) => message) ?? [])]

@@ -12,7 +12,7 @@ import {
 import type { Head, Lease, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Database, Statement } from 'better-sqlite3'
 import { genesisHash, sealRun, type RunCell } from '../format/chain.ts'
-import { eventColumns, isRunId, isSameEvent, linkEvents, type EventRow } from '../format/event-row.ts'
+import { type EventRow, isRunId, isSameEvent, linkEvents, type NewRow } from '../format/event-row.ts'
 import { eventColumnsText, type InboxRow, runColumnsText, type RunRow } from '../store/database.ts'
 import { requireSound } from '../store/records.ts'
 import {
@@ -52,10 +52,8 @@ export class SqliteRecords {
       this.#statements.blank.run(runId, key)
       this.#blanked()
     }
-    if (events.length > 0) this.#write(request, run)
     if (events.length === 0) return after
-    if (events.some(({ event }) => event.type === 'run_finished')) this.#statements.end.run(runId)
-    else if (request.lease) this.#giveLease(runId, request.lease)
+    this.#write(request, run)
     if (request.wakes !== undefined && isRunId(request.wakes)) this.#statements.wake.run(request.wakes)
     return after
   }
@@ -68,9 +66,8 @@ export class SqliteRecords {
       if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
         throw createDrivenByOtherError(runId, lease)
     }
-    this.#giveLease(runId, claim)
     this.#statements.wake.run(runId)
-    this.#moveRun({ ...run, epoch: run.epoch + 1 })
+    this.#moveRun({ ...run, epoch: run.epoch + 1 }, claim ?? noLease)
     return { seq: run.head_seq, epoch: run.epoch + 1 }
   }
 
@@ -83,10 +80,6 @@ export class SqliteRecords {
   release(runId: RunId, holder: string, wait?: StoredWait): void {
     if (wait === undefined) this.#statements.release.run(runId, holder)
     else this.#statements.rest.run(JSON.stringify(wait.children), wait.dueAt, runId, holder)
-  }
-
-  #giveLease(runId: RunId, { holder, forMs }: Partial<LeaseClaim> = {}): void {
-    this.#statements.giveLease.run(holder ?? null, forMs === undefined ? null : Math.ceil(forMs), runId)
   }
 
   /** Returns whether the key is new. */
@@ -138,10 +131,9 @@ export class SqliteRecords {
     }
   }
 
-  #write({ runId, events }: AppendRequest, run: RunCell | undefined): void {
-    const last = this.#statements.lastPlace.get() ?? 0
-    const rows = linkEvents({ hash: run?.head_hash ?? genesisHash, pos: last }, events)
-    const lastRow = rows.at(-1) as EventRow
+  #write({ runId, events, lease }: AppendRequest, run: RunRow | undefined): void {
+    const rows = linkEvents(run?.head_hash ?? genesisHash, events)
+    const lastRow = rows.at(-1) as NewRow
     const end = events.find(({ event }) => event.type === 'run_finished')
     const history = events.find((event) => event.history)?.history
     if (history) {
@@ -149,7 +141,7 @@ export class SqliteRecords {
       for (const { digest, before, message } of added)
         this.#statements.insertHistory.run(digest, before, message)
     }
-    const begun = run ?? toNewRun(runId, events, last + 1)
+    const begun = run ?? toNewRun(runId, events, (this.#statements.lastPlace.get() ?? 0) + 1)
     const cell: RunCell = {
       ...begun,
       ...{ head_seq: lastRow.seq, head_hash: lastRow.hash, epoch: lastRow.epoch },
@@ -157,29 +149,34 @@ export class SqliteRecords {
       history: begun.history ?? history?.name ?? null,
     }
     // Events refer to the row of their run, so a new one is written first.
-    if (run === undefined) this.#insertRun(cell)
+    if (run === undefined) this.#insertRun(cell, lease)
     try {
-      insertRows(this.#statements.insertEvents, rows, cell)
+      insertRows(this.#statements.insertEvents, rows, lastRow)
     } catch (error) {
       throw this.#secondFactIn(error, events) ?? error
     }
-    if (run) this.#moveRun(cell)
+    if (run) this.#moveRun(cell, lease)
+    if (run && history) this.#statements.nameHistory.run(cell.history, runId)
+    if (end) this.#statements.end.run(runId)
   }
 
-  #insertRun(cell: RunCell): void {
+  #insertRun(cell: RunCell, lease: Partial<LeaseClaim> = noLease): void {
     const { pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history } = cell
     try {
       const columns = [pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history]
-      this.#statements.insertRun.run(...columns, sealRun(cell))
+      this.#statements.insertRun.run(columns, sealRun(cell), toLeaseValues(lease))
     } catch (error) {
       throw this.#statements.dropped.get(run_id) === undefined ? error : createDroppedRunConflict(run_id)
     }
   }
 
-  /** Writes the row of a run where it stands now. */
-  #moveRun(cell: RunCell): void {
-    const { run_id, head_seq, head_hash, epoch, ended_at, history } = cell
-    this.#statements.moveRun.run(head_seq, head_hash, epoch, ended_at, history, sealRun(cell), run_id)
+  /** Writes the row of a run where it stands now. Without `lease` it keeps the one that it has. */
+  #moveRun(cell: RunCell, lease?: Partial<LeaseClaim>): void {
+    const { run_id, head_seq, head_hash, epoch, ended_at } = cell
+    const { moveRun, driveRun } = this.#statements
+    const columns = [head_seq, head_hash, epoch, ended_at, sealRun(cell), run_id]
+    if (lease) driveRun.run(columns, toLeaseValues(lease))
+    else moveRun.run(columns)
   }
 
   /** The refusal of the first fact that is recorded already, or is stated twice, though it may be recorded once. */
@@ -194,6 +191,13 @@ export class SqliteRecords {
   }
 }
 
+/** Nobody drives the run. */
+const noLease: Partial<LeaseClaim> = {}
+
+function toLeaseValues({ holder, forMs }: Partial<LeaseClaim>): object {
+  return { holder: holder ?? null, forMs: forMs === undefined ? null : Math.ceil(forMs) }
+}
+
 function toNewRun(run_id: RunId, events: AppendRequest['events'], pos: number): RunCell {
   const place = readSessionPlace(events.map(({ event }) => event))
   return {
@@ -203,6 +207,9 @@ function toNewRun(run_id: RunId, events: AppendRequest['events'], pos: number): 
     ...{ ended_at: null, history: null },
   }
 }
+
+/** Columns with an index are left out: to set one writes its entry anew. */
+const moved = 'head_seq = ?, head_hash = ?, epoch = ?, ended_at = ?, seal = ?'
 
 function prepareStatements(database: Database) {
   const rows = <Row>(text: string) => database.prepare<unknown[], Row>(text)
@@ -214,10 +221,15 @@ function prepareStatements(database: Database) {
     ),
     placeTaken: values<number>('select 1 from run where session_id = ? and session_place = ?'),
     lastPlace: values<number>(`select seq from sqlite_sequence where name = 'event'`),
-    insertRun: rows(`insert into run (${runColumnsText}, due_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`),
-    moveRun: rows(
-      'update run set head_seq = ?, head_hash = ?, epoch = ?, ended_at = ?, history = ?, seal = ? where run_id = ?',
+    insertRun: rows(
+      `insert into run (${runColumnsText}, lease_holder, lease_until, due_at)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, @holder, ${now} + @forMs, 0)`,
     ),
+    moveRun: rows(`update run set ${moved} where run_id = ?`),
+    driveRun: rows(
+      `update run set ${moved}, lease_holder = @holder, lease_until = ${now} + @forMs where run_id = ?`,
+    ),
+    nameHistory: rows('update run set history = ? where run_id = ?'),
     insertEvents: prepareInserts(database),
     fact: values<number>(
       'select 1 from event where tool_call_id = ? and run_id = ? and type = ? and attempt = ?',
@@ -235,7 +247,6 @@ function prepareStatements(database: Database) {
     lease: rows<Lease>(
       `select lease_holder as holder, lease_until - ${now} as leftMs from run where run_id = ? and lease_until > ${now}`,
     ),
-    giveLease: rows(`update run set lease_holder = ?, lease_until = ${now} + ? where run_id = ?`),
     renew: rows(`update run set lease_until = ${now} + ? where run_id = ? and lease_holder = ?`),
     release: rows(
       'update run set lease_holder = null, lease_until = null where run_id = ? and lease_holder = ?',
@@ -256,28 +267,40 @@ function prepareStatements(database: Database) {
 /** The most rows of one statement, which takes half as long as one each. */
 const rowsPerInsert = 64
 
+/** The columns of an event that its append gives: the database gives each its place. */
+const givenColumns = [
+  'seq',
+  'type',
+  'turn',
+  'tool_call_id',
+  'attempt',
+  'at',
+  'v',
+  'body',
+  'salt',
+  'hash',
+] as const
+
 /** The statement that inserts so many events of one append: what these share is bound once. */
 function prepareInserts(database: Database): (count: number) => Statement {
   const known: Statement[] = []
-  const row = '(?, @runId, ?, ?, ?, ?, ?, ?, @epoch, ?, ?, ?, ?, ?, ?)'
+  const row = `(@run_id, @epoch, @key_id, ${givenColumns.map(() => '?').join(', ')})`
   return (count) =>
     (known[count] ??= database.prepare(
-      `insert into event (${eventColumns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
+      `insert into event (run_id, epoch, key_id, ${givenColumns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
     ))
 }
 
 function insertRows(
   insert: (count: number) => Statement,
-  rows: readonly EventRow[],
-  { run_id: runId, epoch }: RunCell,
+  rows: readonly NewRow[],
+  { run_id, epoch, key_id }: NewRow,
 ): void {
   for (let from = 0; from < rows.length; from += rowsPerInsert) {
     const some = rows.slice(from, from + rowsPerInsert)
     const values: unknown[] = []
-    for (const row of some) {
-      const { pos, seq, type, turn, tool_call_id, attempt, at, v, key_id, body, salt, commitment, hash } = row
-      values.push(pos, seq, type, turn, tool_call_id, attempt, at, v, key_id, body, salt, commitment, hash)
-    }
-    insert(some.length).run(values, { runId, epoch })
+    for (const { seq, type, turn, tool_call_id, attempt, at, v, body, salt, hash } of some)
+      values.push(seq, type, turn, tool_call_id, attempt, at, v, body, salt, hash)
+    insert(some.length).run(values, { run_id, epoch, key_id })
   }
 }

@@ -115,7 +115,7 @@ async function findProjectionsFault({ due, projections }: Audit): Promise<Progre
 
 function toUnreadableFault(error: unknown): Fault {
   const found = error instanceof LedgerDamagedError ? error.message : 'text that is not JSON'
-  return createFault('body', 'canonical JSON', found)
+  return createFault('body', 'JSON', found)
 }
 
 /** The row of the run says where the chain ends, since when, under which epoch, and to which session the run belongs. */

@@ -78,13 +78,15 @@ function runWriter(database: Database, start: readonly RuntimeEvent[]): (ordinal
   return (ordinal) => {
     const runId = sampleRunId(ordinal)
     const encoded = start.map((each) => encodeEvent({ ...each, runId }))
-    const rows = linkEvents({ hash: genesisHash, pos }, encoded)
+    const rows = linkEvents(genesisHash, encoded)
     const head_hash = rows.at(-1)?.hash ?? genesisHash
     const none = { session_id: null, session_place: null, ended_at: null, history: null }
     const cell = { run_id: runId, pos: pos + 1, head_seq: rows.length, head_hash, epoch: 1, ...none }
     run.run(runId, cell.pos, cell.head_seq, head_hash, 1, sealRun(cell))
-    for (const row of rows) event.run(...eventColumns.map((column) => row[column]))
-    pos += rows.length
+    for (const given of rows) {
+      const row = { ...given, pos: ++pos, commitment: null }
+      event.run(...eventColumns.map((column) => row[column]))
+    }
   }
 }
 

@@ -40,7 +40,7 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
         ...{ runId, expected: { expectedSeq: 0, epoch: 1 }, events },
         ...({ durability: 'barrier', takes: [], isSealed: false } as const),
       }
-      const rows = linkEvents({ hash: genesisHash, pos: 0 }, events)
+      const rows = linkEvents(genesisHash, events)
       const item = {
         runId,
         request,
