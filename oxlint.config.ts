@@ -211,9 +211,9 @@ export default defineConfig({
     },
     { files: ['packages/core/src/**'], rules: patterns(...noHost) },
     {
-      // A page in a browser checks records with these.
+      // A page in a browser checks and explains records with these.
       files: [
-        'packages/ledger/src/record.ts',
+        'packages/{ledger/src/record,replay/src/{compare,diff,explain}}.ts',
         'packages/ledger/src/verify/{record-check,event-audit}.ts',
         'packages/ledger/src/format/{body,chain,event-row,history,redacted-event,sha256}.ts',
       ],

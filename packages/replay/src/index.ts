@@ -1,11 +1,4 @@
-export {
-  type Difference,
-  diffRuns,
-  selectDifferences,
-  type RunsDiff,
-  type RunSpending,
-  type RunTail,
-} from './diff.ts'
+export * from './compare.ts'
 export { replayRun, type Divergence, type ReplayOptions, type ReplayReport } from './replay.ts'
 export {
   exportRegression,
@@ -18,10 +11,3 @@ export {
   replayRegression,
   type ReplayRegressionOptions,
 } from './regression.ts'
-export {
-  explain,
-  type ExplainedAttempt,
-  type ExplainedItem,
-  type Explanation,
-  type ReplacedMessage,
-} from './explain.ts'

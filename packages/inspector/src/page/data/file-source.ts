@@ -1,20 +1,23 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import type { RunPage, RunQuery, RunRow, Self } from '../../api.ts'
+import type { RecordRow, RunPage, RunQuery, RunRow, Self } from '../../api.ts'
 import type { RunOrigin } from '../worker/run-worker.ts'
 import { type Source, SourceError } from './source.ts'
 
-/** The id of the element that holds an export within the page. */
+/** The ids of the elements that hold an export within the page: its lines, and the rows of its record as JSON. */
 const embeddedId = 'export'
+const recordId = 'record'
 
 /** Runs of an export, in memory. */
 export class FileSource implements Source {
   readonly kind = 'file'
   readonly #title: string
   readonly #runs = new Map<string, string[]>()
+  readonly #record: ReadonlyMap<string, readonly RecordRow[]>
 
   /** `lines` are those of an export: one event each. Throws a `SourceError` for a line that is none. */
-  constructor(title: string, lines: Iterable<string>) {
+  constructor(title: string, lines: Iterable<string>, record: readonly RecordRow[] = []) {
     this.#title = title
+    this.#record = Map.groupBy(record, ({ run_id }) => run_id)
     let number = 0
     for (const line of lines) {
       number++
@@ -42,7 +45,8 @@ export class FileSource implements Source {
   }
 
   locateRun(runId: string): RunOrigin {
-    return { kind: 'lines', lines: this.#runs.get(runId) ?? [] }
+    const record = this.#record.get(runId)
+    return { kind: 'lines', lines: this.#runs.get(runId) ?? [], ...(record && { record }) }
   }
 
   watchRuns(): () => void {
@@ -102,5 +106,6 @@ function describeRun(lines: readonly string[]): RunRow {
 export function readEmbedded(): FileSource | undefined {
   const element = document.getElementById(embeddedId)
   if (element === null) return undefined
-  return new FileSource(element.dataset['title'] ?? 'export', (element.textContent ?? '').split('\n'))
+  const record = JSON.parse(document.getElementById(recordId)?.textContent ?? '[]') as readonly RecordRow[]
+  return new FileSource(element.dataset['title'] ?? 'export', (element.textContent ?? '').split('\n'), record)
 }

@@ -8,13 +8,17 @@ import { type Tab, TabPane } from '../ui/tabs.tsx'
 import { formatCost, formatDuration, showHidden } from '../ui/text.tsx'
 import { Conversation } from './conversation.tsx'
 import { EventList } from './event-list.tsx'
+import { ModelSaw } from './model-saw.tsx'
 import { RunList } from './run-list.tsx'
 import { Scrubber } from './scrubber.tsx'
 import { EventView, StateView } from './state-view.tsx'
 import { Timeline } from './timeline/timeline.tsx'
 
 /** Views of the pane beside the conversation, and of the last pane. */
-const middle: readonly Tab[] = [{ id: 'events', label: 'Events', view: EventList, isFlush: true }]
+const middle: readonly Tab[] = [
+  { id: 'saw', label: 'Model saw', view: ModelSaw },
+  { id: 'events', label: 'Events', view: EventList, isFlush: true },
+]
 const right: readonly Tab[] = [
   { id: 'state', label: 'State', view: StateView },
   { id: 'event', label: 'Event', view: EventView },

@@ -1,15 +1,20 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { expose } from 'comlink'
 import { createParser } from 'eventsource-parser'
+import type { RecordPage, RecordRow } from '../../api.ts'
+import { type CallFacts, type CallLine, describeCallFacts, listCalls } from './call.ts'
 import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
+import { compareRuns, type Pair } from './pair.ts'
 import { RunModel } from './run-model.ts'
+import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
+import { type Trust, verifyRecord } from './trust.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
 
 /** Where the events of a run come from: a server, or lines of an export. */
 export type RunOrigin =
   | { readonly kind: 'server'; readonly url: string }
-  | { readonly kind: 'lines'; readonly lines: readonly string[] }
+  | { readonly kind: 'lines'; readonly lines: readonly string[]; readonly record?: readonly RecordRow[] }
 
 /** How far the events of the run have come. */
 export interface Progress {
@@ -28,12 +33,15 @@ const linesAtOnce = 2_000
 class RunWorker {
   #model = new RunModel()
   #stop = new AbortController()
+  #origin: RunOrigin | undefined
+  #stopVerifying = new AbortController()
 
   /** Reads a run, and follows it to its end. `onProgress` is called with each group of events. */
   async open(origin: RunOrigin, onProgress: (progress: Progress) => void): Promise<void> {
     this.#stop.abort()
     const stop = (this.#stop = new AbortController())
     const model = (this.#model = new RunModel())
+    this.#origin = origin
     const take = (events: readonly RuntimeEvent[]): void => {
       if (stop.signal.aborted) return
       const from = model.lastSeq
@@ -115,6 +123,39 @@ class RunWorker {
     return builder.build()
   }
 
+  /** The request of a turn, part by part; `undefined` if no model was asked in it. */
+  readSaw(turn: number): Promise<Saw | undefined> {
+    return describeSaw(this.#model, turn)
+  }
+
+  readReply(turn: number, seq: number): ReplyAt | undefined {
+    return describeReply(this.#model, turn, seq)
+  }
+
+  readCalls(): readonly CallLine[] {
+    return listCalls(this.#model)
+  }
+
+  readCall(toolCallId: string): CallFacts | undefined {
+    return describeCallFacts(this.#model, toolCallId)
+  }
+
+  /** Compares the run with another one, as far as both are on record now. */
+  async readPair(origin: RunOrigin): Promise<Pair> {
+    const other = new RunModel()
+    for await (const events of readRecorded(origin)) other.add(events)
+    return compareRuns(this.#model, other)
+  }
+
+  /** Verifies the run as far as it is known here; what was verified before is begun anew. */
+  async verify(onProgress: (trust: Trust) => void): Promise<void> {
+    this.#stopVerifying.abort()
+    const { signal } = (this.#stopVerifying = new AbortController())
+    const origin = this.#origin
+    if (origin === undefined) return
+    await verifyRecord(this.#model, (after) => readRows(origin, after), onProgress, signal)
+  }
+
   /** The entries of a value in the state after an event, or of the event itself. */
   readChildren(
     root: 'state' | 'event',
@@ -145,16 +186,19 @@ class RunWorker {
 async function* readRecorded(origin: RunOrigin): AsyncGenerator<readonly RuntimeEvent[]> {
   if (origin.kind === 'lines') return yield origin.lines.map((line) => JSON.parse(line) as RuntimeEvent)
   for (let after = 0; ;) {
-    const response = await fetch(`${origin.url}?after=${after}`, { credentials: 'same-origin' })
-    if (!response.ok) throw new Error(await readProblem(response))
-    const page = (await response.json()) as {
-      readonly events: readonly RuntimeEvent[]
-      readonly after: number
-    }
+    const page = await readAnswer<{ readonly events: readonly RuntimeEvent[]; readonly after: number }>(
+      new URL(`?after=${after}`, origin.url),
+    )
     if (page.events.length === 0) return
     yield page.events
     after = page.after
   }
+}
+
+async function readAnswer<Answer>(url: URL): Promise<Answer> {
+  const response = await fetch(url, { credentials: 'same-origin' })
+  if (!response.ok) throw new Error(await readProblem(response))
+  return (await response.json()) as Answer
 }
 
 async function readProblem(response: Response): Promise<string> {
@@ -165,6 +209,16 @@ async function readProblem(response: Response): Promise<string> {
   } catch {
     return `The server answered ${response.status}.`
   }
+}
+
+/** Rows of the record after an event. */
+async function readRows(origin: RunOrigin, after: number): Promise<readonly RecordRow[]> {
+  if (origin.kind === 'lines') {
+    if (origin.record) return origin.record.slice(after, after + 500)
+    throw new Error('This export holds events alone, and not the rows that their hashes cover.')
+  }
+  const { rows } = await readAnswer<RecordPage>(new URL(`record?after=${after}`, origin.url))
+  return rows
 }
 
 export type RunWorkerApi = InstanceType<typeof RunWorker>

@@ -1,0 +1,23 @@
+import type { JSX } from 'preact'
+import { goTo } from '../state/open-run.ts'
+
+/** So many numbers are shown at most; a reply may come from hundreds of deltas. */
+const shown = 4
+
+/** Numbers of events as buttons that go there. */
+export function Seqs({ seqs }: { readonly seqs: readonly number[] }): JSX.Element {
+  const [first, last] = [seqs[0], seqs.at(-1)]
+  const some = seqs.length <= shown ? seqs : [first!, last!]
+  return (
+    <span class="seqs">
+      {some.map((seq, index) => (
+        <span key={seq}>
+          {index === 1 && seqs.length > shown && <span class="faint">…</span>}
+          <button type="button" class="quiet" title={`Go to event ${seq}`} onClick={() => goTo(seq)}>
+            {seq}
+          </button>
+        </span>
+      ))}
+    </span>
+  )
+}
