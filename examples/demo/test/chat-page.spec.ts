@@ -1,12 +1,10 @@
-// The page of `demo --serve`. In a browser where this machine has one: `apt-get install chromium`, or CHROMIUM=/path/to/it.
+// The page of `demo --serve`. In a browser where this machine has one: scripts/testing/install-chromium.sh installs it.
 // SCREENSHOT=docs/chat-page.png writes the picture of the README.
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { openBench } from './bench.ts'
-import { chromiumPath, openBrowser } from './browser.ts'
+import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
 import { startDemo } from './program.ts'
-
-const hasBrowser = chromiumPath !== undefined
 
 /** The page in a browser, and what it can order from. */
 interface OpenedPage extends AsyncDisposable {
@@ -94,7 +92,7 @@ describe('the page of the demo', () => {
   })
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)(
+  it.skipIf(lacksBrowser)(
     'answers live, asks before the order, and shows the same after it is loaded anew',
     async () => {
       await using opened = await openAndSend()
@@ -131,7 +129,7 @@ describe('the page of the demo', () => {
   )
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)('stops the run when its user stops it, and goes on from there', async () => {
+  it.skipIf(lacksBrowser)('stops the run when its user stops it, and goes on from there', async () => {
     await using opened = await openAndSend()
     const { bench, page, faults, address } = opened
     await page.getByRole('region', { name: 'sql_query' }).waitFor()
@@ -150,7 +148,7 @@ describe('the page of the demo', () => {
   })
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)('takes a message while a call waits, and the later decision', async () => {
+  it.skipIf(lacksBrowser)('takes a message while a call waits, and the later decision', async () => {
     await using opened = await openAndSend()
     const { bench, page, faults } = opened
     const approve = page.getByRole('button', { name: 'Approve' })
@@ -170,7 +168,7 @@ describe('the page of the demo', () => {
   })
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)('answers an edited message as if the first had never been said', async () => {
+  it.skipIf(lacksBrowser)('answers an edited message as if the first had never been said', async () => {
     await using opened = await openAndSend()
     const { bench, page, faults, address } = opened
     await page.getByRole('button', { name: 'Approve' }).waitFor()
@@ -191,7 +189,7 @@ describe('the page of the demo', () => {
   })
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)('shows the end that its run came to while it was loaded anew', async () => {
+  it.skipIf(lacksBrowser)('shows the end that its run came to while it was loaded anew', async () => {
     await using opened = await openAndSend()
     const { bench, page, faults, address } = opened
     await page.getByRole('button', { name: 'Approve' }).waitFor()
@@ -210,7 +208,7 @@ describe('the page of the demo', () => {
   })
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)('places no order that is denied', async () => {
+  it.skipIf(lacksBrowser)('places no order that is denied', async () => {
     await using opened = await openAndSend()
     const { bench, page, faults } = opened
     await page.getByRole('button', { name: 'Deny' }).click()

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { openBench } from './bench.ts'
-import { chromiumPath, openBrowser } from './browser.ts'
+import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
 import { startDemo } from './program.ts'
 
 /** What a tab has of a run that it follows: the numbers and the types of its events, and the text of the replies. */
@@ -48,7 +48,7 @@ async function follow(
 }
 
 // Needs Chromium.
-it.skipIf(chromiumPath === undefined)(
+it.skipIf(lacksBrowser)(
   'tabs of one run show the same text once, a decision of one shows in the other, and a reload continues',
   async () => {
     await using bench = await openBench()

@@ -19,6 +19,11 @@ export interface ListedVerb {
 /** Every verb by its name, under the heading that the help gives it. */
 export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedVerb>>>> = {
   'Drive runs:': {
+    dev: {
+      summary: 'work on your agents: start runs in a page, and look into them',
+      example: 'tallystick dev runs.db',
+      load: async () => (await import('./verbs/dev.ts')).declareDev,
+    },
     run: {
       summary: 'start a run of one of your agents, and show it live',
       example: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
@@ -55,6 +60,11 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
       summary: 'find calls and messages in all runs',
       example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
       load: async () => (await import('./verbs/find.ts')).declareFind,
+    },
+    inspect: {
+      summary: 'open a page that shows every run at any moment',
+      example: 'tallystick inspect runs.db --allow decisions',
+      load: async () => (await import('./verbs/inspect.ts')).declareInspect,
     },
     explain: {
       summary: 'show where the request of a turn came from, part by part',

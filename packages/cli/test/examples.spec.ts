@@ -26,6 +26,10 @@ interface Expectation {
 
 /** What each example comes to. */
 const expected: Readonly<Record<string, Expectation>> = {
+  dev: {
+    stopsAfter: /ticket/,
+    shows: /^http:\/\/127\.0\.0\.1:\d+\/[\w-]{16}\/inspector\?ticket=[\w-]{32}$/m,
+  },
   run: { shows: /^> How warm is it in Seoul\?$/m },
   resume: { at: 'waiting', shows: /was approved by ann \(--yes\)$/m },
   fork: { shows: /^Payment: 5 USD paid$|tallystick approve runs\.db/m },
@@ -33,6 +37,11 @@ const expected: Readonly<Record<string, Expectation>> = {
   list: { at: 'waiting', shows: /^\S+ +assistant +\d.* suspended on pay call_\w+_2_1_1$/m },
   find: { shows: /^\S+ +\d+ {2}\S+Z {2}pay success \{"usd":5\} 5 USD paid$/m },
   show: { shows: /^phase +\w+, turn 2, event 12 of \d+/m },
+  inspect: {
+    at: 'waiting',
+    stopsAfter: /ticket/,
+    shows: /^http:\/\/127\.0\.0\.1:\d+\/[\w-]{16}\/inspector\?ticket=[\w-]{32}$/m,
+  },
   explain: { shows: /^turn +2, agent assistant,/m },
   tail: { shows: /^done: answered/m },
   diff: { shows: /^run +\S+ +\S+5f2c91$/m },

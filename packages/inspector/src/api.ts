@@ -10,8 +10,6 @@ export interface Self {
   readonly may: readonly string[] | 'everything'
   /** The agents that a run can be started with; none where the server has no configuration. */
   readonly agents: readonly string[]
-  /** Of Tallystick. */
-  readonly version: string
   /** The ledger, for the title of the page: a file name, or a database and its schema. Never a password. */
   readonly title: string
 }

@@ -38,6 +38,7 @@ import {
   requireOwnOrigin,
 } from './http/request.ts'
 import type { RequestScope, Served } from './http/served.ts'
+import { addInspector, type InspectorOptions } from './inspector.ts'
 import { toOpenAiErrorResponse } from './openai/answer.ts'
 import { addOpenAi } from './openai/routes.ts'
 import { Routes } from './http/routes.ts'
@@ -125,6 +126,11 @@ export interface ServerOptions {
    * if the runtime was created with `liveText: true`. Default: false.
    */
   readonly liveText?: boolean | undefined
+  /**
+   * Serves a page that shows runs at `GET /inspector`, to callers whom `authorize` knows by what a browser sends with it, such
+   * as a cookie: it shows the runs that they see, and does what they may. Default: false.
+   */
+  readonly inspector?: boolean | InspectorOptions | undefined
   /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -145,6 +151,7 @@ export type Admit = (request: Request, principal: Principal) => boolean | number
 const {
   anyFunction,
   anyObject,
+  anyText,
   fields,
   filledText,
   listOf,
@@ -174,6 +181,8 @@ const secretText = valueThat(
   (value) => typeof value === 'string' && value.length >= 32,
 )
 
+const inspectorOptions = fields<InspectorOptions>({ title: maybe(anyText) })
+
 const serverOptions = fields<ServerOptions>(
   {
     runtime: hasMethods('a runtime, such as createRuntime({ ledger }) makes', 'run', 'resume', 'drain'),
@@ -192,6 +201,7 @@ const serverOptions = fields<ServerOptions>(
     maxHeaderBytes: maybe(numberFrom(1_000, { whole: true })),
     heartbeatMs: maybe(milliseconds),
     liveText: maybe(trueOrFalse),
+    inspector: maybe((value) => (typeof value === 'boolean' ? undefined : inspectorOptions(value))),
     report: maybe(anyFunction),
     clock: maybe(anyObject),
   },
@@ -380,6 +390,8 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   addAgUi(routes)
   addOpenAi(routes)
   addA2a(routes)
+  const { inspector } = options
+  addInspector(routes, inspector === true ? {} : inspector || undefined)
   routes.addDocument()
   return app
 }

@@ -38,7 +38,7 @@ async function sendAsDescribed(
   operation: DescribedOperation,
 ): Promise<Response> {
   const agents = [agentFor(operation.operationId)]
-  const office = await openOffice({ agents })
+  const office = await openOffice({ agents, inspector: true })
   const runId = await office.start('boss', { sessionId: 'chat-0' })
   const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
   const { pendingApprovals, deferredCalls } = (await waiting.json()) as StoppedRun

@@ -27,7 +27,12 @@ export const configHelp: string = 'file that exports the agents (default: the ne
 
 /** The name of the account that this process runs under: who decides, unless `--by` names someone else. */
 export function readAccountName(): string {
-  return userInfo().username
+  try {
+    return userInfo().username
+  } catch {
+    // In a container the account may have a number only.
+    return `user ${process.getuid?.()}`
+  }
 }
 
 // Parsers of single words. Each throws an `InvalidArgumentError`, which commander completes with the name of the option.
@@ -40,6 +45,11 @@ export function parseFilled(text: string): string {
 export function parseWholeNumber(text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')
   return Number(text)
+}
+
+export function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new InvalidArgumentError('It has to be a port: 1 to 65535, or 0 for a free one.')
 }
 
 export function parsePositiveNumber(text: string): number {

@@ -67,3 +67,15 @@ export async function withProgress<Result>(
     clear()
   }
 }
+
+/** Reports the bytes of a stream to `count` as they are taken. A stream with an encoding yields texts. */
+export async function* countBytes(
+  chunks: AsyncIterable<string | Uint8Array>,
+  count: (bytes: number) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    yield bytes
+    count(bytes.length)
+  }
+}

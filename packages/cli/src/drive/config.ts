@@ -15,8 +15,8 @@ import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
 
 /** The context of a command that starts runs: there is no run yet. */
 export interface NewRunContext {
-  /** Both ask models and run tools; `serve` starts and takes up runs of all its agents. */
-  readonly verb: 'run' | 'serve'
+  /** Each asks models and runs tools; all but `run` start and take up runs of all their agents. */
+  readonly verb: 'run' | 'serve' | 'inspect' | 'dev'
   /** Absolute path of the ledger's file, or the connection string of its database without the password. */
   readonly ledgerPath: string
   /** The agent that was named; absent if the configuration's only one is meant. */
@@ -118,18 +118,9 @@ interface WantedConfig {
  * Returns the path of the configuration. A file that is found, and not named, has to belong to the user, and no other
  * user may be able to write it, since loading it runs its code. Throws a `ConfigurationError` that says what is wrong.
  */
-export function findConfig({ workingDirectory, file }: WantedConfig): string {
-  const folders = listFoldersUpwards(workingDirectory)
-  const holding = (name: string): string | undefined =>
-    folders.find((folder) => existsSync(resolve(folder, name)))
-  // No configuration is looked for above the Git repository, the package without one, or the folder itself without either.
-  const root = holding('.git') ?? holding('package.json') ?? workingDirectory
-  const candidates =
-    file === undefined
-      ? folders
-          .slice(0, folders.indexOf(root) + 1)
-          .flatMap((folder) => fileNames.map((name) => resolve(folder, name)))
-      : [resolve(workingDirectory, file)]
+export function findConfig(wanted: WantedConfig): string {
+  const { candidates, root } = listConfigPlaces(wanted)
+  const { workingDirectory, file } = wanted
   const path = candidates.find((candidate) => existsSync(candidate))
   if (path === undefined) {
     const where =
@@ -143,6 +134,33 @@ export function findConfig({ workingDirectory, file }: WantedConfig): string {
   }
   if (file === undefined) requireOwn(path)
   return path
+}
+
+/** Returns whether there is a configuration to find. */
+export function hasConfig(wanted: WantedConfig): boolean {
+  return listConfigPlaces(wanted).candidates.some((candidate) => existsSync(candidate))
+}
+
+interface ConfigPlaces {
+  /** The nearest first. */
+  readonly candidates: readonly string[]
+  /** No configuration is looked for above it. */
+  readonly root: string
+}
+
+function listConfigPlaces({ workingDirectory, file }: WantedConfig): ConfigPlaces {
+  const folders = listFoldersUpwards(workingDirectory)
+  const holding = (name: string): string | undefined =>
+    folders.find((folder) => existsSync(resolve(folder, name)))
+  // No configuration is looked for above the Git repository, the package without one, or the folder itself without either.
+  const root = holding('.git') ?? holding('package.json') ?? workingDirectory
+  const candidates =
+    file === undefined
+      ? folders
+          .slice(0, folders.indexOf(root) + 1)
+          .flatMap((folder) => fileNames.map((name) => resolve(folder, name)))
+      : [resolve(workingDirectory, file)]
+  return { candidates, root }
 }
 
 function listFoldersUpwards(from: string): readonly string[] {

@@ -3,9 +3,9 @@ import { startWorker } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
 import { createServer } from '@tallystick/server'
 import { serve as listen } from '@tallystick/server/node'
-import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import type { Command } from '@commander-js/extra-typings'
 import { firstValueFrom } from 'rxjs'
-import { configHelp, declareLedger } from '../command/arguments.ts'
+import { configHelp, declareLedger, parsePort } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource, printEither } from '../command/context.ts'
 import { createConfiguredRuntime, withConfig } from '../drive/agents.ts'
 import { withLedger } from '../runs/open-ledger.ts'
@@ -51,9 +51,4 @@ export function declareServe(verb: Command, context: CommandContext): void {
         ),
       )
     })
-}
-
-function parsePort(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
-  throw new InvalidArgumentError('It has to be a port: 1 to 65535, or 0 for a free one.')
 }

@@ -15,7 +15,7 @@ import { Subject } from 'rxjs'
 import { declareLedger } from '../command/arguments.ts'
 import { type CommandContext, printEither } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
-import { formatBytes, withProgress } from '../command/progress.ts'
+import { countBytes, formatBytes, withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
 import { countEvents, UnreadableRuns, withLedger } from '../runs/open-ledger.ts'
@@ -172,18 +172,6 @@ export function declareImport(verb: Command, context: CommandContext): void {
 
 function formatImported({ events, present }: { readonly events: number; readonly present: number }): string {
   return `${formatCount(events, 'event')}${present === 0 ? '' : `, ${present} were there`}`
-}
-
-/** Reports the bytes of a stream to `count` as they are taken. A stream with an encoding yields texts. */
-async function* countBytes(
-  chunks: AsyncIterable<string | Uint8Array>,
-  count: (bytes: number) => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) {
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    yield bytes
-    count(bytes.length)
-  }
 }
 
 /** Declares `rebuild`. Runs that are under way continue while it works. */

@@ -27,8 +27,14 @@ export interface AtWork {
 
 /** Starts the command in a process of its own, without a terminal. */
 export function startTallystick(...words: readonly string[]): AtWork {
+  return startTallystickFrom(process.cwd(), ...words)
+}
+
+/** Starts the command in a process of its own, in this folder, without a terminal. */
+export function startTallystickFrom(folder: string, ...words: readonly string[]): AtWork {
   const { FORCE_COLOR: _color, npm_lifecycle_event: _script, ...environment } = process.env
   const child = spawn(process.execPath, [main, ...words], {
+    cwd: folder,
     env: environment,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

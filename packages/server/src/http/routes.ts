@@ -23,6 +23,8 @@ export interface Operation<Body = never> {
   readonly answers: Readonly<Record<string, string>>
   /** The fields of the JSON answer. Default: any. */
   readonly fields?: readonly string[]
+  /** Set if the answer is a page for a browser. */
+  readonly html?: true
   /** Set if the answer is a stream of server-sent events: always, or if the request asks for it. */
   readonly stream?: 'always' | 'accepted'
   /** The events of the stream, if their names or ids have a meaning. */
@@ -192,14 +194,15 @@ const schemasAt = '#/components/schemas/'
 
 function describe(operation: Operation, path: string): object {
   const { operationId, summary, body, parameters: names = [], answers, fields = [] } = operation
-  const { stream, events, errors } = operation
+  const { html, stream, events, errors } = operation
   const answer = {
     type: 'object',
     properties: Object.fromEntries(fields.map((field) => [field, {}])),
     required: fields,
   }
   const content = {
-    ...(stream !== 'always' && { 'application/json': { schema: answer } }),
+    ...(html && { 'text/html': { schema: { type: 'string' } } }),
+    ...(!html && stream !== 'always' && { 'application/json': { schema: answer } }),
     ...(stream && {
       'text/event-stream': { schema: { type: 'string', ...(events && { description: events }) } },
     }),

@@ -30,7 +30,7 @@ export class FileSource implements Source {
   }
 
   async readSelf(): Promise<Self> {
-    return { name: '', may: [], agents: [], version: '', title: this.#title }
+    return { name: '', may: [], agents: [], title: this.#title }
   }
 
   async listRuns({ agent, status }: RunQuery): Promise<RunPage> {

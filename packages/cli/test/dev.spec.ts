@@ -1,0 +1,60 @@
+import { symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openShop } from './kit/shop.ts'
+import { startTallystickFrom, tallystickFrom } from './kit/tallystick.ts'
+
+/** A configuration whose agent, and its answer, are in a file that it imports. */
+async function writeProject(folder: string, answer: string): Promise<void> {
+  await writeFile(join(folder, 'answer.mjs'), `export const answer = ${JSON.stringify(answer)}\n`)
+  await writeFile(
+    join(folder, 'tallystick.config.mjs'),
+    `import { defineAgent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/testkit'
+import { answer } from './answer.mjs'
+const model = scriptedModel([{ text: answer }])
+export default { agents: [defineAgent({ name: 'waiter', instructions: answer, model })] }
+`,
+  )
+}
+
+describe('dev', () => {
+  it('makes a ledger, starts runs, and takes a change of what the configuration imports, after an error as well', async () => {
+    await using shop = await openShop()
+    await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
+    await writeProject(shop.folder, 'Tea.')
+    const work = startTallystickFrom(shop.folder, 'dev', 'new.db')
+    onTestFinished(() => work.kill('SIGTERM'))
+    let printed = ''
+    await work.prints((stdout) => (printed = stdout).includes('ticket='))
+    const [url = ''] = /http:\S+/.exec(printed) ?? []
+    const cookie = (await fetch(url)).headers.get('set-cookie')?.split(';')[0] ?? ''
+    const base = url.slice(0, url.indexOf('/inspector'))
+    const run = async (): Promise<unknown> => {
+      const headers = { cookie, 'content-type': 'application/json', origin: new URL(base).origin }
+      const body = JSON.stringify({ agent: 'waiter', input: 'Hello.' })
+      const { runId } = (await (await fetch(`${base}/runs`, { method: 'POST', headers, body })).json()) as {
+        readonly runId: string
+      }
+      return await (await fetch(`${base}/runs/${runId}/result?waitMs=30000`, { headers: { cookie } })).json()
+    }
+    expect(await run()).toMatchObject({ status: 'done', text: 'Tea.' })
+
+    await writeFile(join(shop.folder, 'answer.mjs'), 'export const answer =')
+    await work.says('cannot be imported')
+    await writeFile(join(shop.folder, 'answer.mjs'), `export const answer = 'Coffee.'\n`)
+    await work.says('The agents are loaded anew.')
+    // The same cookie: a page stays open. The ticket was used in the process before this one.
+    expect(await run()).toMatchObject({ status: 'done', text: 'Coffee.' })
+    expect((await fetch(url)).status).toBe(403)
+
+    work.kill('SIGTERM')
+    expect((await work.ending).code).toBe(0)
+  })
+
+  it('needs a configuration', async () => {
+    await using shop = await openShop()
+    const { code, stderr } = await tallystickFrom(shop.folder, 'dev', 'new.db')
+    expect([code, stderr]).toEqual([2, expect.stringContaining('No configuration was found')])
+  })
+})
