@@ -36,6 +36,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/python/test/python.spec.ts',
   'packages/cli/test/completion.spec.ts',
   'packages/cli/test/examples.spec.ts',
+  'packages/cli/test/inspector/*.spec.ts',
   'packages/ledger/test/killed-redaction.spec.ts',
   'packages/ledger/test/missing-packages.spec.ts',
   'packages/ledger/test/processes.spec.ts',

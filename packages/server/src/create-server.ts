@@ -38,7 +38,7 @@ import {
   requireOwnOrigin,
 } from './http/request.ts'
 import type { RequestScope, Served } from './http/served.ts'
-import { addInspector, type InspectorOptions } from './inspector.ts'
+import { addExport, addInspector, type InspectorOptions } from './inspector.ts'
 import { toOpenAiErrorResponse } from './openai/answer.ts'
 import { addOpenAi } from './openai/routes.ts'
 import { Routes } from './http/routes.ts'
@@ -390,6 +390,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   addAgUi(routes)
   addOpenAi(routes)
   addA2a(routes)
+  addExport(routes)
   const { inspector } = options
   addInspector(routes, inspector === true ? {} : inspector || undefined)
   routes.addDocument()

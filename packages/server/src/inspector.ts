@@ -1,7 +1,8 @@
+import type { Ledger, RunId } from '@tallystick/core'
 import type { Self } from '@tallystick/inspector'
-import { encodeBase64 } from 'hono/utils/encode'
-import { type Principal, permissions } from './http/principal.ts'
-import { RefusedRequestError } from './http/problem.ts'
+import { exportEvents } from '@tallystick/ledger'
+import { type Principal, permissions, requireVisible } from './http/principal.ts'
+import { createMalformedError, RefusedRequestError } from './http/problem.ts'
 import type { Routes } from './http/routes.ts'
 import { listAgents, respondJson, type Served } from './http/served.ts'
 
@@ -24,7 +25,7 @@ export function addInspector(routes: Routes, options: InspectorOptions | undefin
       operationId: 'openInspector',
       summary: 'The page that shows runs, for a browser whose requests name a caller.',
       answers: { 200: 'The page.' },
-      html: true,
+      media: ['text/html'],
     },
     async () => {
       if (options === undefined) {
@@ -75,13 +76,13 @@ interface Page {
 }
 
 async function loadPage(): Promise<Page> {
-  const { loadInspectorPage } = await import('@tallystick/inspector')
+  const { createPagePolicy, loadInspectorPage } = await import('@tallystick/inspector')
   const html = await loadInspectorPage()
   return {
     html,
     headers: {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': await createPagePolicy(html),
+      'content-security-policy': `${await createPagePolicy(html, "'self'")}; frame-ancestors 'none'`,
       'referrer-policy': 'no-referrer',
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
@@ -90,30 +91,61 @@ async function loadPage(): Promise<Page> {
   }
 }
 
-/**
- * Allows a page what is in it, and requests to its own server: whatever text of a run becomes part of the page by mistake, it
- * runs nothing, and loads nothing from elsewhere.
- */
-async function createPagePolicy(html: string): Promise<string> {
-  const hashOf = async (tag: 'script' | 'style'): Promise<string> => {
-    const texts = [...html.matchAll(new RegExp(`<${tag}\\b[^>]*>(.*?)</${tag}>`, 'gs'))]
-    const hashes = await Promise.all(
-      texts.map(async ([, text = '']) => {
-        const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
-        return `'sha256-${encodeBase64(digest)}'`
-      }),
-    )
-    return hashes.length === 0 ? "'none'" : hashes.join(' ')
-  }
-  return [
-    "default-src 'none'",
-    `script-src ${await hashOf('script')}`,
-    `style-src ${await hashOf('style')}`,
-    "connect-src 'self'",
-    'img-src data: blob:',
-    'worker-src blob:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
+/** What an export is, by its format: lines of events, or a page that shows them without a server. */
+const exportFormats = {
+  events: { media: 'application/jsonl', ending: 'jsonl', read: readEventLines },
+  html: { media: 'text/html; charset=utf-8', ending: 'html', read: readExportPage },
+} as const
+
+/** Adds the route that exports a run. */
+export function addExport(routes: Routes): void {
+  const { ledger } = routes.served
+  routes.get(
+    '/runs/:run/export',
+    {
+      operationId: 'exportRun',
+      summary: 'A file with the events of a run, or with a page that shows it and its child runs.',
+      parameters: ['format'],
+      answers: { 200: 'The file.' },
+      media: ['application/jsonl', 'text/html'],
+    },
+    async ({ principal, req }) => {
+      const runId = await requireVisible(ledger, principal, req.param('run'))
+      const format = req.query('format') ?? 'events'
+      if (format !== 'events' && format !== 'html') throw createMalformedError('format is events or html.')
+      const { media, ending, read } = exportFormats[format]
+      return new Response(streamText(read(ledger, runId)), {
+        headers: {
+          'content-type': media,
+          // A file of another origin than this server's: no browser shows it here.
+          'content-disposition': `attachment; filename="${runId}.${ending}"`,
+          'cache-control': 'no-store',
+        },
+      })
+    },
+  )
+}
+
+async function* readEventLines(ledger: Ledger, runId: RunId): AsyncGenerator<string> {
+  for await (const line of exportEvents(ledger, runId)) yield `${line}\n`
+}
+
+async function* readExportPage(ledger: Ledger, runId: RunId): AsyncGenerator<string> {
+  const { exportRunPage } = await import('@tallystick/inspector')
+  yield* exportRunPage(ledger, runId)
+}
+
+/** A body of texts that are made as its reader takes them. */
+function streamText(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await texts.next()
+      if (done) controller.close()
+      else controller.enqueue(encoder.encode(value))
+    },
+    async cancel() {
+      await texts.return(undefined)
+    },
+  })
 }

@@ -93,3 +93,20 @@ describe('the page of the inspector', () => {
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   })
 })
+
+describe('an export of a run', () => {
+  it('is a file of events, or a page with the run in it', async () => {
+    const office = await openOffice()
+    const runId = await office.start('ada', { subject: 'ada' })
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const events = await office.send(`/runs/${runId}/export`, 'ada')
+    expect(events.headers.get('content-type')).toBe('application/jsonl')
+    expect((await events.text()).split('\n')[0]).toMatch(`{"runId":"${runId}","seq":1,`)
+    const page = await office.send(`/runs/${runId}/export?format=html`, 'ada')
+    expect(page.headers.get('content-disposition')).toBe(`attachment; filename="${runId}.html"`)
+    expect(await page.text()).toContain(`data-title="${runId}">{"runId":"${runId}","seq":1,`)
+    expect((await office.send(`/runs/${runId}/export?format=html`, 'bob')).status).toBe(404)
+    expect((await office.send(`/runs/${runId}/export?format=pdf`, 'ada')).status).toBe(400)
+    expect(office.reported).toEqual([])
+  })
+})

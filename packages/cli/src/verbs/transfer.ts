@@ -13,7 +13,7 @@ import { toAgUi } from '@tallystick/server'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { Subject } from 'rxjs'
 import { declareLedger } from '../command/arguments.ts'
-import { type CommandContext, printEither } from '../command/context.ts'
+import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { countBytes, formatBytes, withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
@@ -33,11 +33,15 @@ export function declareExport(verb: Command, context: CommandContext, done: Done
   declareLedger(verb)
     .option('--run <run>', 'only this run')
     .addOption(
-      new Option('--format <format>', 'print spans, AG-UI events or messages instead of events')
-        .choices(['events', ...viewFormats])
+      new Option(
+        '--format <format>',
+        'print spans, AG-UI events, messages, or a page that shows one run, instead of events',
+      )
+        .choices(['events', ...viewFormats, 'html'])
         .default('events'),
     )
     .action(async (ledgerPath, { run, format }) => {
+      if (format === 'html') return await exportPage(context, ledgerPath, run)
       done(
         await withLedger(ledgerPath, 'read', async (ledger) => {
           const { programName } = context
@@ -76,6 +80,26 @@ export function declareExport(verb: Command, context: CommandContext, done: Done
         }),
       )
     })
+}
+
+/** Writes the page of the inspector with a run and its child runs in it, which opens without a server. */
+async function exportPage(
+  context: CommandContext,
+  ledgerPath: string,
+  run: string | undefined,
+): Promise<void> {
+  const { programName, isRead } = context
+  if (run === undefined || isRead) {
+    const why =
+      run === undefined ? 'A page shows one run. Name it' : 'A page is a file for a browser. Write it to one'
+    const words = ['export', ledgerPath, '--run', run ?? 'latest', '--format', 'html']
+    throw new CommandError('usage', `${why}: ${formatCommand(programName, ...words)} > run.html`)
+  }
+  const { exportRunPage } = await import('@tallystick/inspector')
+  await withLedger(ledgerPath, 'read', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    for await (const piece of exportRunPage(ledger, runId)) await context.printData(piece)
+  })
 }
 
 /** Codes of errors about the record of one run, which say nothing about other runs. */

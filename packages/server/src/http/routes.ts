@@ -23,8 +23,8 @@ export interface Operation<Body = never> {
   readonly answers: Readonly<Record<string, string>>
   /** The fields of the JSON answer. Default: any. */
   readonly fields?: readonly string[]
-  /** Set if the answer is a page for a browser. */
-  readonly html?: true
+  /** The media types of the answer, if it is not JSON. */
+  readonly media?: readonly string[]
   /** Set if the answer is a stream of server-sent events: always, or if the request asks for it. */
   readonly stream?: 'always' | 'accepted'
   /** The events of the stream, if their names or ids have a meaning. */
@@ -35,6 +35,7 @@ export interface Operation<Body = never> {
 
 /** The parameters of all routes. */
 const parameters = {
+  format: ['query', 'string', '`events` (JSON Lines, the default) or `html`.'],
   at: ['query', 'integer', 'The event up to which the run is read: its seq.'],
   waitMs: ['query', 'integer', 'How long to wait for the run to stop, in milliseconds: 50,000 at most.'],
   limit: ['query', 'integer', 'How many entries the page holds: 200 at most.'],
@@ -194,15 +195,15 @@ const schemasAt = '#/components/schemas/'
 
 function describe(operation: Operation, path: string): object {
   const { operationId, summary, body, parameters: names = [], answers, fields = [] } = operation
-  const { html, stream, events, errors } = operation
+  const { media, stream, events, errors } = operation
   const answer = {
     type: 'object',
     properties: Object.fromEntries(fields.map((field) => [field, {}])),
     required: fields,
   }
   const content = {
-    ...(html && { 'text/html': { schema: { type: 'string' } } }),
-    ...(!html && stream !== 'always' && { 'application/json': { schema: answer } }),
+    ...Object.fromEntries((media ?? []).map((type) => [type, { schema: { type: 'string' } }])),
+    ...(!media && stream !== 'always' && { 'application/json': { schema: answer } }),
     ...(stream && {
       'text/event-stream': { schema: { type: 'string', ...(events && { description: events }) } },
     }),
