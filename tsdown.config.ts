@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { defineConfig } from 'tsdown'
+import { readyPage } from './scripts/ready-page.ts'
 
 type Targets = Readonly<Record<string, string>>
 
@@ -45,6 +46,7 @@ export default defineConfig({
   fixedExtension: false,
   sourcemap: true,
   dts: { generator: 'oxc' },
+  plugins: [readyPage],
   onSuccess: ignoreMissingTypes,
   failOnWarn: true,
   logLevel: 'warn',

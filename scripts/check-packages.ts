@@ -131,6 +131,33 @@ const processProgram = `
   const answer = JSON.stringify(await lastValueFrom(signals$))
   if (!answer.includes('[[42]]')) throw new Error('The statement was not run: ' + answer)`
 
+/** Fails unless the page of the inspector is served, and exported with a run in it, where no Vite is installed. */
+const inspectorProgram = `
+  import { spawn, spawnSync } from 'node:child_process'
+  import { once } from 'node:events'
+  import { EMPTY } from 'rxjs'
+  import { createRuntime, defineAgent } from '@tallystick/core'
+  import { sqliteLedger } from '@tallystick/ledger/sqlite'
+  const model = { provider: 'none', api: 'none', modelId: 'none', stream: () => EMPTY }
+  const agent = defineAgent({ name: 'silent', instructions: 'Say nothing.', model })
+  const ledger = sqliteLedger('inspected.db')
+  const { runId } = await createRuntime({ ledger }).run(agent, 'Hello?').result
+  await ledger.close()
+  const command = 'node_modules/@tallystick/cli/lib/main.js'
+  const exported = spawnSync(process.execPath, [command, 'export', 'inspected.db', '--run', 'latest', '--format', 'html'], { encoding: 'utf8' })
+  if (!exported.stdout.includes('data-title="' + runId + '">')) throw new Error('No run is in the page: ' + exported.stderr)
+  const serving = spawn(process.execPath, [command, 'inspect', 'inspected.db', '--json'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    const [line] = await once(serving.stdout, 'data')
+    const { url } = JSON.parse(line)
+    const cookie = (await fetch(url)).headers.get('set-cookie').split(';')[0]
+    const page = await fetch(url.split('?')[0], { headers: { cookie } })
+    const html = await page.text()
+    if (page.status !== 200 || !html.includes('<script type="module"')) throw new Error('No page: ' + html.slice(0, 500))
+  } finally {
+    serving.kill()
+  }`
+
 try {
   const packing = ['-y', 'pnpm@12', '-r', '--filter', './packages/*', 'pack', '--pack-destination', consumer]
   demand('packages pack', 'npx', packing, repository)
@@ -155,6 +182,7 @@ try {
   )
   demandProgram('a run plays', runProgram)
   demandProgram('a statement runs in a process of its own', processProgram)
+  demandProgram('the inspector shows a run', inspectorProgram)
   for (const [, { name, bin = {} }] of installed)
     for (const [command, path] of Object.entries(bin))
       demand(`${command} starts`, 'node', [join('node_modules', name, path), '--help'])

@@ -105,6 +105,8 @@ describe.each(Object.entries(runtimes))('a server in %s', (name, mounted) => {
       expect(await answerOf(await post('/runs', { agent: 'none', input: 'Pay.' }))).toMatchObject({
         status: 404,
       })
+      const page = await fetch(`${url}/inspector`, { headers: json })
+      expect(await page.text()).toMatch(/^<!doctype html>.*<\/html>\s*$/is)
       const crossing = { ...json, origin: 'https://evil.example' }
       expect(await answerOf(await post('/runs', {}, crossing))).toMatchObject({ status: 403 })
     },

@@ -8,6 +8,7 @@ export function openShopServer(): Server {
   return createServer({
     ledger,
     agents,
+    inspector: true,
     runtime: createRuntime({ ledger, agents }),
     authorize: (request) =>
       request.headers.get('authorization') === 'Bearer boss'
