@@ -184,6 +184,7 @@ export {
   retryPolicy,
   someRepeats,
 } from './agent/agent.ts'
+export { type AgentChange, overrideAgent } from './agent/override-agent.ts'
 export {
   type AskedTurn,
   bindRules,

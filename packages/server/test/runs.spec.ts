@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '@tallystick/core'
-import { answerOf, framesOf, openOffice, tellingAgent } from './kit/office.ts'
+import { defineAgent, type RuntimeEvent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/testkit'
+import { answerOf, framesOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
 interface RunAnswer {
   readonly status: string
@@ -143,6 +144,49 @@ describe('a run over HTTP', () => {
       ({ type }) => type === 'history_edited',
     )
     expect(edited).toMatchObject({ by: 'boss' })
+  })
+
+  it('is forked with another result, other instructions and another model', async () => {
+    const cheap = defineAgent({
+      name: 'cheap',
+      instructions: 'Answer.',
+      model: scriptedModel([{ text: 'Unused.' }], 'small'),
+    })
+    const office = await openOffice({ agents: [payingAgent(), cheap] })
+    const runId = await office.start('boss')
+    const { pendingApprovals } = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
+    const [{ toolCallId }] = pendingApprovals as [{ toolCallId: string }]
+    await office.send(`/runs/${runId}/approve`, 'boss', { toolCallId, reason: 'small enough' })
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const events = await recorded(office.send(`/runs/${runId}/events`))
+    const decided = events.find(({ type }) => type === 'approval_decided')
+    expect(decided).toMatchObject({ approved: true, reason: 'small enough' })
+    const atSeq = events.find(({ type }) => type === 'tool_started')?.seq
+    const body = {
+      atSeq,
+      results: [{ toolCallId, content: 'The account is empty.', outcome: 'failed' }],
+      instructions: 'Be sorry.',
+      writes: 'stub',
+      reason: 'what if it fails',
+    }
+    const forked = await office.send(`/runs/${runId}/fork`, 'boss', body)
+    const { runId: forkId } = (await forked.json()) as { runId: string }
+    await office.send(`/runs/${forkId}/result?waitMs=20000`)
+    const own = await recorded(office.send(`/runs/${forkId}/events`))
+    expect(own.find(({ type }) => type === 'tool_result')).toMatchObject({ outcome: 'failed' })
+    expect(JSON.stringify(own)).toContain('Be sorry.')
+
+    const unknown = await office.send(`/runs/${runId}/fork`, 'boss', { atSeq, model: 'huge' })
+    expect(unknown.status).toBe(400)
+    expect(((await unknown.json()) as { detail: string }).detail).toContain('They have: scripted-1, small.')
+    const smaller = await office.send(`/runs/${runId}/fork`, 'boss', { atSeq: 2, model: 'small' })
+    expect(smaller.status).toBe(201)
+    const { runId: smallId } = (await smaller.json()) as { runId: string }
+    await office.send(`/runs/${smallId}/result?waitMs=20000`)
+    const called = (await recorded(office.send(`/runs/${smallId}/events`))).find(
+      ({ type }) => type === 'model_call_started',
+    )
+    expect(called).toMatchObject({ model: { modelId: 'small' } })
   })
 
   it('is refused with the code of the error', async () => {

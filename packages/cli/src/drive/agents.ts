@@ -9,8 +9,7 @@ import {
   type RuntimeOptions,
   type RuntimeRules,
 } from '@tallystick/core'
-import { omitUndefined, listReachableAgents } from '@tallystick/core/internal'
-import { type AgentDefinition, computeDigest } from '@tallystick/core/vocabulary'
+import { listReachableAgents, omitUndefined, overrideAgent as changeAgent } from '@tallystick/core/internal'
 import { foldTo } from '@tallystick/ledger'
 import { type AgentOverrides, readGiven } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource } from '../command/context.ts'
@@ -119,33 +118,17 @@ export function overrideAgent(
 ): Agent<unknown> {
   if (!hasOverrides(overrides)) return agent
   const { withoutTool = [] } = overrides
-  const kept = ({ name }: { readonly name: string }): boolean => !withoutTool.includes(name)
   const absent = withoutTool.find((name) => agent.tools.every((tool) => tool.name !== name))
   if (absent !== undefined) {
     const names = agent.tools.map(({ name }) => name).join(', ') || 'none'
     throw new CommandError('usage', `Agent ${agent.name} has no tool ${absent}. Its tools: ${names}.`)
   }
-  const model = overrides.model === undefined ? agent.model : findModel(overrides.model, configured)
-  const given = overrides.instructions === undefined ? undefined : readGiven(overrides.instructions).trimEnd()
-  const { provider, api, modelId } = model
-  const { digest: _old, price: _price, ...recorded } = agent.definition
-  const { handoffs, policy } = recorded
-  const now: Omit<AgentDefinition, 'digest'> = {
-    ...recorded,
-    model: { provider, api, modelId },
-    instructions: given ?? recorded.instructions,
-    tools: recorded.tools.filter(kept),
-    ...(handoffs && { handoffs: handoffs.filter(({ tool }) => kept({ name: tool })) }),
-    ...(policy && { policy: { ...policy, ...(policy.tools && { tools: policy.tools.filter(kept) }) } }),
-  }
-  return {
-    ...agent,
-    model,
-    instructions: given ?? agent.instructions,
-    tools: agent.tools.filter(kept),
-    handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
-    definition: { ...now, digest: computeDigest(now) },
-  }
+  return changeAgent(agent, {
+    model: overrides.model === undefined ? undefined : findModel(overrides.model, configured),
+    instructions:
+      overrides.instructions === undefined ? undefined : readGiven(overrides.instructions).trimEnd(),
+    withoutTools: withoutTool,
+  })
 }
 
 /** Finds a model by its id among those of the agents and of the configuration. */

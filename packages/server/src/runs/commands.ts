@@ -45,7 +45,11 @@ const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unkn
     summary: 'Approves a call that waits for a person.',
     example: call,
     // `input` replaces the input of the call.
-    body: z.strictObject({ ...question, input: z.exactOptional(z.record(z.string(), z.json())) }),
+    body: z.strictObject({
+      ...question,
+      input: z.exactOptional(z.record(z.string(), z.json())),
+      reason: z.exactOptional(z.string()),
+    }),
     toCommand: (body, { by }) => ({ type: 'approve', ...body, by, via: 'http' }),
   }),
   deny: commandRoute({

@@ -8,7 +8,7 @@ import {
   type RunOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { forkWrites, omitUndefined, readStart, waitUntilBegun } from '@tallystick/core/internal'
+import { forkWrites, omitUndefined, overrideAgent, readStart, waitUntilBegun } from '@tallystick/core/internal'
 import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { limitNames } from '@tallystick/core/vocabulary'
 import { firstValueFrom } from 'rxjs'
@@ -23,16 +23,32 @@ import {
   readStartHeaders,
   type StartHeaders,
 } from '../http/principal.ts'
-import { RefusedRequestError } from '../http/problem.ts'
+import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
 import { respondJson, requireAgent, requireDriving, requirePermission, type Served } from '../http/served.ts'
 import { follow, idle } from '../stream/follow.ts'
 import { id, input as anyInput, startBody, type StartBody } from './schema.ts'
+import { readState } from './view.ts'
 
-/** Forks a run after an event; `input` replaces the user's last message. */
+/**
+ * Forks a run after an event; `input` replaces the user's last message, `results` gives calls that are started there another
+ * result. `model` is the `modelId` of one of the agents of the server.
+ */
 const forkBody = z.strictObject({
   atSeq: z.int().positive(),
   input: z.exactOptional(anyInput),
+  results: z.exactOptional(
+    z.array(
+      z.strictObject({
+        toolCallId: id,
+        content: z.string(),
+        outcome: z.exactOptional(z.enum(['success', 'failed'])),
+      }),
+    ),
+  ),
+  instructions: z.exactOptional(z.string()),
+  model: z.exactOptional(id),
+  withoutTools: z.exactOptional(z.array(id)),
   writes: z.exactOptional(z.enum(forkWrites)),
   sessionId: z.exactOptional(id),
   reason: z.exactOptional(z.string()),
@@ -95,7 +111,7 @@ export function addStarts(routes: Routes): void {
       requirePermission(principal, 'fork')
       requireDriving(served, 'fork a run')
       const source = await requireVisible(ledger, principal, req.param('run'))
-      const { atSeq, input, writes, sessionId, reason } = await readBody()
+      const { atSeq, input, results, writes, sessionId, reason, ...change } = await readBody()
       const first = await readStart(ledger, source)
       requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
       const by = principal.name
@@ -104,13 +120,36 @@ export function addStarts(routes: Routes): void {
         context: served.context,
         owner: by,
         mayFollow: requireOwnSession(ledger, principal),
-        ...(input !== undefined && { edit: { input, by, ...omitUndefined({ reason }) } }),
+        edit: { by, ...omitUndefined({ input, results, reason }) },
+        agent: await changeActiveAgent(served, principal, { source, atSeq, change }),
         ...omitUndefined({ writes, sessionId }),
       })
       await awaitFirstEvent(served, run, 0)
       return respondStarted({ id: run.id })
     },
   )
+}
+
+/** Another agent for the fork of a run: the active one with changes. `undefined` without any. */
+async function changeActiveAgent(
+  served: Served,
+  principal: Principal,
+  fork: {
+    readonly source: RunId
+    readonly atSeq: number
+    readonly change: Pick<z.infer<typeof forkBody>, 'instructions' | 'model' | 'withoutTools'>
+  },
+): Promise<Agent<unknown> | undefined> {
+  const { model: modelId, ...change } = fork.change
+  if (Object.keys(fork.change).length === 0) return undefined
+  const { agent } = await readState(served.ledger, fork.source, fork.atSeq)
+  const models = [...served.agents.values()].flatMap(({ model, fallbacks }) => [model, ...fallbacks])
+  const model = models.find((each) => each.modelId === modelId)
+  if (modelId !== undefined && model === undefined) {
+    const known = [...new Set(models.map((each) => each.modelId))].join(', ')
+    throw createMalformedError(`No agent of this server has the model ${modelId}. They have: ${known}.`)
+  }
+  return overrideAgent(requireAgent(served, principal, agent), { ...change, model })
 }
 
 /** The order to start a run: the fields of a body, and model settings. */
