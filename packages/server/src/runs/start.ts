@@ -8,7 +8,13 @@ import {
   type RunOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { forkWrites, omitUndefined, overrideAgent, readStart, waitUntilBegun } from '@tallystick/core/internal'
+import {
+  forkWrites,
+  omitUndefined,
+  overrideAgent,
+  readStart,
+  waitUntilBegun,
+} from '@tallystick/core/internal'
 import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { limitNames } from '@tallystick/core/vocabulary'
 import { firstValueFrom } from 'rxjs'

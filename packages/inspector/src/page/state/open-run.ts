@@ -2,6 +2,7 @@ import { computed, effect, signal } from '@preact/signals'
 import { proxy, type Remote, wrap } from 'comlink'
 import type { EventLine, Moment } from '../worker/moment.ts'
 import type { Progress, RunWorkerApi } from '../worker/run-worker.ts'
+import type { Waits } from '../worker/waits.ts'
 // oxlint-disable-next-line import/default -- Vite makes this module of the query.
 import RunWorker from '../worker/run-worker.ts?worker&inline'
 import { go, route, runId } from './route.ts'
@@ -25,6 +26,9 @@ export const isLive = computed(() => route.value.at === undefined)
 /** The run right after that event, as soon as it is known. */
 export const moment = signal<Moment | undefined>(undefined)
 
+/** What the run waits for at its last event. */
+export const waits = signal<Waits | undefined>(undefined)
+
 export function goTo(next: number): void {
   const last = lastSeq.peek()
   if (last > 0) go({ at: Math.max(1, Math.min(last, Math.round(next))) })
@@ -41,6 +45,7 @@ export function keepOpenRun(): () => void {
     moment.value = undefined
     runTrouble.value = undefined
     runFault.value = undefined
+    waits.value = undefined
     if (id === undefined) return
     const take = (progress: Progress): void => {
       if (runId.peek() !== id) return
@@ -73,8 +78,16 @@ export function keepOpenRun(): () => void {
       isBusy = false
     }
   }
+  const stopWaits = effect(() => {
+    if (lastSeq.value === 0) return
+    const id = runId.peek()
+    void worker.readWaits().then((read) => {
+      if (runId.peek() === id) waits.value = read
+    })
+  })
   return () => {
     stopRun()
     stopMoment()
+    stopWaits()
   }
 }

@@ -1,11 +1,15 @@
 import type { JSX } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { keepOpenRun, lines, lastSeq, runFault, runTrouble } from '../state/open-run.ts'
 import { go, route } from '../state/route.ts'
-import { keepRuns, rows, self } from '../state/runs.ts'
+import { keepRuns, may, rows, self } from '../state/runs.ts'
+import { source } from '../state/source.ts'
 import { StatusBadge } from '../ui/status.tsx'
 import { type Tab, TabPane } from '../ui/tabs.tsx'
 import { formatCost, formatDuration, showHidden } from '../ui/text.tsx'
+import { WaitingFor } from './actions/decisions.tsx'
+import { NewRun } from './actions/new-run.tsx'
+import { RunMenu } from './actions/run-menu.tsx'
 import { Conversation } from './conversation.tsx'
 import { EventList } from './event-list.tsx'
 import { ModelSaw } from './model-saw.tsx'
@@ -41,9 +45,26 @@ export function App(): JSX.Element {
           </button>
         )}
         <h1>{self.value?.title ?? 'Inspector'}</h1>
+        <BarEnd />
       </header>
       <RunList />
       <main class="run">{run === undefined ? <NoRun /> : <OpenRun run={run} />}</main>
+    </div>
+  )
+}
+
+function BarEnd(): JSX.Element {
+  const [isStarting, setStarting] = useState(false)
+  const mayStart = may('start') && (self.value?.agents.length ?? 0) > 0
+  return (
+    <div class="end">
+      {source.value.kind === 'server' && self.value?.may.length === 0 && <span class="badge">read-only</span>}
+      {mayStart && (
+        <button type="button" class="primary" onClick={() => setStarting(true)}>
+          New run
+        </button>
+      )}
+      {isStarting && <NewRun onClose={() => setStarting(false)} />}
     </div>
   )
 }
@@ -61,6 +82,7 @@ function OpenRun({ run }: { readonly run: string }): JSX.Element {
     <>
       <RunHeader run={run} />
       <Timeline />
+      <WaitingFor />
       <Scrubber />
       <div class="columns">
         <Conversation />
@@ -84,6 +106,7 @@ function RunHeader({ run }: { readonly run: string }): JSX.Element {
       )}
       {first && last && <span class="soft">{formatDuration(last.at - first.at)}</span>}
       {row?.costUsd !== undefined && <span class="soft">{formatCost(row.costUsd)}</span>}
+      <RunMenu />
       {runTrouble.value !== undefined && (
         <span class="badge bad" role="alert">
           {runTrouble.value}

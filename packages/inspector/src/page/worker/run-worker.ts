@@ -5,10 +5,12 @@ import type { RecordPage, RecordRow } from '../../api.ts'
 import { type CallFacts, type CallLine, describeCallFacts, listCalls } from './call.ts'
 import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
 import { compareRuns, type Pair } from './pair.ts'
+import { describeForkPlace, type ForkPlace } from './fork-place.ts'
 import { RunModel } from './run-model.ts'
 import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
 import { type Trust, verifyRecord } from './trust.ts'
+import { describeWaits, type Waits } from './waits.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
 
 /** Where the events of a run come from: a server, or lines of an export. */
@@ -154,6 +156,17 @@ class RunWorker {
     const origin = this.#origin
     if (origin === undefined) return
     await verifyRecord(this.#model, (after) => readRows(origin, after), onProgress, signal)
+  }
+
+  /** What the run waits for at its last event. */
+  readWaits(): Waits | undefined {
+    const { state } = this.#model
+    return state && describeWaits(state)
+  }
+
+  /** Where a fork may begin at or before an event, and what can be changed there. */
+  readForkPlace(seq: number): ForkPlace {
+    return describeForkPlace(this.#model, seq)
   }
 
   /** The entries of a value in the state after an event, or of the event itself. */

@@ -1,0 +1,44 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { runId } from '../../state/route.ts'
+import { source } from '../../state/source.ts'
+import { Dialog, Field } from '../../ui/dialog.tsx'
+import { useSending } from '../../ui/sending.ts'
+
+/** Raises the limit that a run has met. */
+export function RaiseDialog({
+  limit: { limit, max },
+  onClose,
+}: {
+  readonly limit: { readonly limit: string; readonly max?: number }
+  readonly onClose: () => void
+}): JSX.Element {
+  const [text, setText] = useState(max === undefined ? '' : String(max * 2))
+  const { isBusy, trouble, send } = useSending()
+  const next = Number(text)
+  const isHigher = text !== '' && Number.isFinite(next) && next > (max ?? 0)
+  return (
+    <Dialog title={`Raise ${limit}`} onClose={onClose}>
+      <Field label="New maximum" hint={max === undefined ? '' : `It is ${max} now.`}>
+        <input inputMode="decimal" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </Field>
+      {trouble !== undefined && (
+        <p class="notice bad" role="alert">
+          {trouble}
+        </p>
+      )}
+      <footer class="dialog-end">
+        <button
+          type="button"
+          class="primary"
+          disabled={isBusy || !isHigher}
+          onClick={() =>
+            send(() => source.value.send(`runs/${runId.value}/raise`, { limit, max: next }), onClose)
+          }
+        >
+          Raise
+        </button>
+      </footer>
+    </Dialog>
+  )
+}

@@ -1,0 +1,239 @@
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { goTo, waits } from '../../state/open-run.ts'
+import { route, runId } from '../../state/route.ts'
+import { may, rows, self } from '../../state/runs.ts'
+import { source } from '../../state/source.ts'
+import { Dialog, Field } from '../../ui/dialog.tsx'
+import { useSending } from '../../ui/sending.ts'
+import { showHidden } from '../../ui/text.tsx'
+import { ForkDialog } from './fork-dialog.tsx'
+
+type Open = 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'test'
+
+/** What the caller may do with the run: only that is offered. */
+export function RunMenu(): JSX.Element | null {
+  const [open, setOpen] = useState<Open | undefined>(undefined)
+  const now = waits.value
+  if (source.value.kind === 'file' || now === undefined) return null
+  const status = rows.value.find((row) => row.runId === runId.value)?.status
+  const offered: readonly (readonly [Open, string, boolean])[] = [
+    [
+      'fork',
+      route.value.at === undefined ? 'Fork…' : `Fork at ${route.value.at}…`,
+      may('fork') && hasAgents(),
+    ],
+    ['steer', 'Steer…', !now.isDone && may('steer')],
+    ['queue', 'Queue…', !now.isDone && may('queue')],
+    ['resume', 'Resume…', status === 'interrupted' && may('resume')],
+    ['cancel', 'Cancel…', !now.isDone && may('cancel')],
+    ['replay', 'Replay', may('replay') && hasAgents()],
+    ['test', 'Copy as test', now.isDone],
+  ]
+  const close = (): void => setOpen(undefined)
+  return (
+    <div class="menu" role="group" aria-label="Actions">
+      {offered.map(([verb, label, isOffered]) =>
+        isOffered ? (
+          <button key={verb} type="button" onClick={() => setOpen(verb)}>
+            {label}
+          </button>
+        ) : null,
+      )}
+      {open === 'fork' && <ForkDialog onClose={close} />}
+      {open === 'steer' && (
+        <TextCommand
+          title="Steer the run"
+          label="Message"
+          hint="The model reads it at its next turn."
+          action="Send"
+          onClose={close}
+          toCommand={(input) => ['steer', { input }]}
+        />
+      )}
+      {open === 'queue' && (
+        <TextCommand
+          title="Queue a message"
+          label="Message"
+          hint="The model reads it once it has answered."
+          action="Send"
+          onClose={close}
+          toCommand={(input) => ['queue', { input }]}
+        />
+      )}
+      {open === 'cancel' && (
+        <TextCommand
+          title="Cancel the run"
+          label="Reason"
+          hint="What is finished stays on record. Open calls get a result that says so."
+          action="Cancel the run"
+          mayBeEmpty
+          onClose={close}
+          toCommand={(reason) => ['cancel', reason === '' ? {} : { reason }]}
+        />
+      )}
+      {open === 'resume' && <ResumeDialog onClose={close} />}
+      {open === 'replay' && <ReplayDialog onClose={close} />}
+      {open === 'test' && <TestDialog onClose={close} />}
+    </div>
+  )
+}
+
+/** Whether the server knows agents that can go on with a run. */
+function hasAgents(): boolean {
+  return (self.value?.agents.length ?? 0) > 0
+}
+
+function TextCommand({
+  title,
+  label,
+  hint,
+  action,
+  mayBeEmpty = false,
+  toCommand,
+  onClose,
+}: {
+  readonly title: string
+  readonly label: string
+  readonly hint: string
+  readonly action: string
+  readonly mayBeEmpty?: boolean
+  readonly toCommand: (text: string) => readonly [verb: string, body: object]
+  readonly onClose: () => void
+}): JSX.Element {
+  const [text, setText] = useState('')
+  const { isBusy, trouble, send } = useSending()
+  const [verb, body] = toCommand(text)
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <Field label={label} hint={hint}>
+        <textarea rows={3} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </Field>
+      <Trouble words={trouble} />
+      <footer class="dialog-end">
+        <button
+          type="button"
+          class="primary"
+          disabled={isBusy || (text === '' && !mayBeEmpty)}
+          onClick={() => send(() => source.value.send(`runs/${runId.value}/${verb}`, body), onClose)}
+        >
+          {action}
+        </button>
+      </footer>
+    </Dialog>
+  )
+}
+
+function ResumeDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const { isBusy, trouble, send } = useSending()
+  return (
+    <Dialog title="Resume the run" onClose={onClose}>
+      <p>
+        No process drives this run. The server takes it up where its record ends: calls in doubt are started
+        again, asked about or reported, as their tools declare.
+      </p>
+      <Trouble words={trouble} />
+      <footer class="dialog-end">
+        <button
+          type="button"
+          class="primary"
+          disabled={isBusy}
+          onClick={() => send(() => source.value.send(`runs/${runId.value}/resume`, {}), onClose)}
+        >
+          Resume
+        </button>
+      </footer>
+    </Dialog>
+  )
+}
+
+/** Drives the run again from its record, by today's code, and shows the first difference. Calls no model and no tool. */
+function ReplayDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const [report, setReport] = useState<ReplayReport | undefined>(undefined)
+  const { trouble, send } = useSending()
+  useEffect(() => {
+    send(() => source.value.send<ReplayReport>(`runs/${runId.value}/replay`, {}), setReport)
+  }, [])
+  const different = report?.divergence
+  return (
+    <Dialog title="Replay" onClose={onClose}>
+      {report === undefined && trouble === undefined && (
+        <p class="soft">Driving the run again from its record…</p>
+      )}
+      <Trouble words={trouble} />
+      {report !== undefined && different === undefined && (
+        <p class="notice">All {report.events} events happened again as they are on record.</p>
+      )}
+      {different !== undefined && (
+        <>
+          <p class="notice bad">
+            Event {different.seq} came out otherwise: {report?.events} events happened again before it.
+          </p>
+          <div class="pair">
+            <div>
+              <h3>On record</h3>
+              <pre class="input">{formatEvent(different.recorded, 'The record ends there.')}</pre>
+            </div>
+            <div>
+              <h3>Today</h3>
+              <pre class="input">{formatEvent(different.happened, 'Nothing happened.')}</pre>
+            </div>
+          </div>
+        </>
+      )}
+      {different !== undefined && (
+        <footer class="dialog-end">
+          <button
+            type="button"
+            onClick={() => {
+              onClose()
+              goTo(different.seq)
+            }}
+          >
+            Go to event {different.seq}
+          </button>
+        </footer>
+      )}
+    </Dialog>
+  )
+}
+
+/** What the server answers to a replay. */
+interface ReplayReport {
+  readonly events: number
+  readonly divergence?: { readonly seq: number; readonly recorded?: object; readonly happened?: object }
+}
+
+const maxEventText = 20_000
+
+function formatEvent(event: object | undefined, otherwise: string): string {
+  return event === undefined
+    ? otherwise
+    : showHidden(JSON.stringify(event, undefined, 2).slice(0, maxEventText))
+}
+
+/** The command that writes the run as a test: its two files belong beside the tests, where no server writes. */
+function TestDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const command = `tallystick regression ${self.value?.title ?? 'runs.db'} ${runId.value} --out test/run.spec.ts`
+  return (
+    <Dialog title="Regression test" onClose={onClose}>
+      <p>
+        This writes the run as a test that vitest runs offline, with the record beside it. Secrets are masked.
+      </p>
+      <pre class="input">{showHidden(command)}</pre>
+      <footer class="dialog-end">
+        <button type="button" class="primary" onClick={() => void navigator.clipboard.writeText(command)}>
+          Copy
+        </button>
+      </footer>
+    </Dialog>
+  )
+}
+
+function Trouble({ words }: { readonly words: string | undefined }): JSX.Element | null {
+  return words === undefined ? null : (
+    <p class="notice bad" role="alert">
+      {words}
+    </p>
+  )
+}
