@@ -1,6 +1,6 @@
 import type { Message, RunState, RuntimeEvent } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
-import { isSuspended, listLegalEvents, nextAction, requiredEffects } from '@tallystick/core/machine'
+import { type Call, listLegalEvents, nextAction, requiredEffects } from '@tallystick/core/machine'
 import type { EventOf, EventType } from '@tallystick/core/vocabulary'
 import type { RunModel } from './run-model.ts'
 import { type Change, type CutText, cutText, listChanges } from './values.ts'
@@ -54,8 +54,8 @@ export function describeMoment(model: RunModel, seq: number): Moment | undefined
   const event = model.events[seq - 1]
   if (state === undefined || event === undefined) return undefined
   const before = model.stateAt(seq - 1)
-  // The fold of the event itself, so that what both share is the same object.
-  const after = before === undefined ? state : (model.stateAt(seq) ?? state)
+  // Folded from the state before, so that what both share is the same object.
+  const after = model.stateAt(seq) ?? state
   const items = listConversation(model, after)
   return {
     seq,
@@ -79,21 +79,32 @@ export function showState(state: RunState): object {
 }
 
 function describeNext(state: RunState): NextStep {
+  const inFlight = requiredEffects(state).map(({ kind, key }) => ({ kind, key }))
+  // Who takes over after a handoff, only the code of the agents knows.
+  if (state.phase === 'injecting' && state.handoff)
+    return { kind: 'hand_off', inFlight, isSuspended: false, facts: [] }
   const action = nextAction(state, state.at)
   return {
     kind: action.kind,
-    inFlight: requiredEffects(state).map(({ kind, key }) => ({ kind, key })),
-    isSuspended: state.phase !== 'done' && isSuspended(state),
+    inFlight,
+    isSuspended: action.kind === 'suspend',
     facts: 'facts' in action ? action.facts.map(({ type }) => type) : [],
     ...(action.kind === 'wait' && action.wakeAt !== undefined && { wakeAt: action.wakeAt }),
   }
 }
 
 function listConversation(model: RunModel, state: RunState): readonly ConversationItem[] {
-  const items = readMessages(state.history).flatMap((message, index) =>
+  const said = readMessages(state.history).flatMap((message, index) =>
     describeMessage(message, String(index), model.findSeq(message)),
   )
-  return [...items, ...listComing(state)]
+  if (state.phase === 'streaming') return [...said, ...listDrafts(state.attempt)]
+  if (state.phase !== 'collecting' && state.phase !== 'executing') return said
+  // The reply is said; its calls are under way.
+  const open = new Map<string | undefined, Call>(state.calls.map((call) => [call.toolCallId, call]))
+  return said.map((item) => {
+    const call = item.kind === 'call' ? open.get(item.toolCallId) : undefined
+    return call ? { ...item, ...describeStatus(call) } : item
+  })
 }
 
 function describeMessage(message: Message, key: string, seq: number | undefined): ConversationItem[] {
@@ -122,55 +133,31 @@ function describeMessage(message: Message, key: string, seq: number | undefined)
   })
 }
 
-/** The reply that streams, and calls whose results have not entered the history. */
-function listComing(state: RunState): readonly ConversationItem[] {
-  if (state.phase === 'streaming') {
-    const { drafts, calls } = state.attempt
-    return [
-      ...drafts.map((draft): ConversationItem => ({
-        key: `draft.${draft.part}`,
-        kind: draft.kind === 'text' ? 'assistant' : 'reasoning',
-        text: cutText(draft.text),
-        isDraft: true,
-      })),
-      ...calls.map(describeCall),
-    ]
-  }
-  if (state.phase === 'collecting' || state.phase === 'executing') {
-    const { parts } = state.reply.message
-    const said = parts.flatMap((part, index): ConversationItem[] =>
-      part.type === 'text' || part.type === 'reasoning'
-        ? [
-            {
-              key: `reply.${index}`,
-              kind: part.type === 'text' ? 'assistant' : 'reasoning',
-              text: cutText(part.text),
-            },
-          ]
-        : [],
-    )
-    return [...said, ...state.calls.map(describeCall)]
-  }
-  return []
+/** The parts of the reply that streams. */
+function listDrafts({
+  drafts,
+  calls,
+}: Extract<RunState, { phase: 'streaming' }>['attempt']): readonly ConversationItem[] {
+  return [
+    ...drafts.map((draft): ConversationItem => ({
+      key: `draft.${draft.part}`,
+      kind: draft.kind === 'text' ? 'assistant' : 'reasoning',
+      text: cutText(draft.text),
+      isDraft: true,
+    })),
+    ...calls.map((call): ConversationItem => ({
+      key: `call.${call.toolCallId}`,
+      kind: 'call',
+      text: cutText(JSON.stringify(call.input, undefined, 2)),
+      name: call.name,
+      toolCallId: call.toolCallId,
+      ...describeStatus(call),
+    })),
+  ]
 }
 
-function describeCall(call: {
-  readonly toolCallId: string
-  readonly name: string
-  readonly input: object
-  readonly status: string
-  readonly result?: { readonly outcome: string }
-}): ConversationItem {
-  const { toolCallId, name, input, status, result } = call
-  return {
-    key: `call.${toolCallId}`,
-    kind: 'call',
-    text: cutText(JSON.stringify(input, undefined, 2)),
-    name,
-    toolCallId,
-    status,
-    ...(result && { outcome: result.outcome }),
-  }
+function describeStatus({ status, result }: Call): Pick<ConversationItem, 'status' | 'outcome'> {
+  return { status, ...(result && { outcome: result.outcome }) }
 }
 
 type Part = {

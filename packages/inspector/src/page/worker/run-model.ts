@@ -15,7 +15,6 @@ export class RunModel {
   #found: RunState | undefined
   /** The event by which each message entered the history. */
   readonly #seqOfMessage = new WeakMap<object, number>()
-  #messageCount = 0
   readonly timeline = new TimelineBuilder()
 
   /** Why the events after the last good one cannot be folded. */
@@ -45,21 +44,23 @@ export class RunModel {
   }
 
   #fold(event: RuntimeEvent): void {
-    const before = this.#last
-    const state = evolve(before, event)
+    const state = this.#next(this.#last, event)
     this.#last = state
-    if (state.history !== before?.history) this.#noteMessages(state, event.seq)
     if (event.seq % eventsPerSnapshot === 0) this.#snapshots.push(state)
   }
 
-  /** Most events add to the end of the history; whatever changes it otherwise has all of it looked at. */
-  #noteMessages(state: RunState, seq: number): void {
+  /** Folds one event, and notes which messages came with it. */
+  #next(before: RunState | undefined, event: RuntimeEvent): RunState {
+    const state = evolve(before, event)
+    if (state.history === before?.history) return state
     const messages = readMessages(state.history)
-    const grew = messages.length > this.#messageCount
-    for (const message of grew ? messages.slice(this.#messageCount) : messages) {
-      if (!this.#seqOfMessage.has(message)) this.#seqOfMessage.set(message, seq)
+    // Most events add to the end of the history; of one that changes it otherwise all messages are looked at.
+    const grownFrom =
+      before !== undefined && messages.length > before.history.length ? before.history.length : 0
+    for (const message of messages.slice(grownFrom)) {
+      if (!this.#seqOfMessage.has(message)) this.#seqOfMessage.set(message, event.seq)
     }
-    this.#messageCount = messages.length
+    return state
   }
 
   /** The event by which a message entered the history. */
@@ -75,7 +76,9 @@ export class RunModel {
     const snapshot = this.#snapshots[Math.floor(last / eventsPerSnapshot) - 1]
     const found = this.#found !== undefined && this.#found.seq <= last ? this.#found : undefined
     let state = (found?.seq ?? 0) > (snapshot?.seq ?? 0) ? found : snapshot
-    for (let next = state?.seq ?? 0; next < last; next++) state = evolve(state, this.events[next]!)
+    for (let next = state?.seq ?? 0; next < last; next++) {
+      state = this.#next(state, this.events[next]!)
+    }
     this.#found = state
     return state
   }
