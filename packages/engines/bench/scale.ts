@@ -1,4 +1,4 @@
-// What runs on engines cost, on a Postgres of its own: `node packages/engines/bench/scale.ts`. Prints
+// What runs on engines cost, on a Postgres of its own: `pnpm bench:engines`. Prints
 //   - runs and turns a second over 1, 2 and 4 workers, whose models answer at once;
 //   - rows, transactions and bytes of log a turn whose model streams 60 deltas, 20 a second;
 //   - how long a look at what is due takes with 100 and with 100,000 runs that wait.
@@ -142,7 +142,7 @@ async function measureLook(postgres: string, waiting: number): Promise<void> {
   await ledger.close()
 }
 
-if (process.argv[2] !== undefined) await work(JSON.parse(process.argv[2]) as Task)
+if (process.send) await work(JSON.parse(process.argv[2] ?? '') as Task)
 else {
   const { server, end } = await startPostgres([])
   if ('unavailable' in server) throw new Error(server.unavailable)

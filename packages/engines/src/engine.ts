@@ -5,7 +5,7 @@ export interface Wake {
   readonly runId: RunId
   /** The earliest time to drive it, in milliseconds since 1970 UTC. Default: now. */
   readonly at?: number | undefined
-  /** Runs of one key are driven one at a time, in the order in which they were first woken: a session, for example. */
+  /** Runs of one key are driven one at a time, where the engine can: a session, for example. */
   readonly key?: string | undefined
   /** Runs with a higher number are driven first, where the engine can. Default: 0. */
   readonly priority?: number | undefined
@@ -31,17 +31,10 @@ export interface EngineWorker {
  * - `exclusivePerKey`: it drives runs of one key one at a time by itself. Without it only the lease of a run keeps drivers apart.
  * - `transactional`: `wake` takes a transaction of the ledger's database, so that a command and its wake are one commit.
  * - `priorities`: runs with a higher priority are driven first.
- * - `sessionOrder`: runs of one key are driven in the order of their first wakes, the next one when the one before is done.
  * - `fairness`: a tenant with many runs does not keep others waiting.
  * - `rateLimits`: it can bound how many drives begin in a time, over all workers.
  */
-export type EngineCapability =
-  | 'exclusivePerKey'
-  | 'transactional'
-  | 'priorities'
-  | 'sessionOrder'
-  | 'fairness'
-  | 'rateLimits'
+export type EngineCapability = 'exclusivePerKey' | 'transactional' | 'priorities' | 'fairness' | 'rateLimits'
 
 /**
  * An engine delivers "drive this run": at least once, now or at a time, one at a time for each run. It carries ids; the ledger

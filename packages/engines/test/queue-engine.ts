@@ -19,7 +19,6 @@ export const openQueue = (): Queue => ({ waiting: new Map(), busy: new Map(), lo
 export const capabilities: ReadonlySet<EngineCapability> = new Set([
   'exclusivePerKey',
   'priorities',
-  'sessionOrder',
   'fairness',
 ])
 
