@@ -142,8 +142,8 @@ function requireGrant(state: RunState, event: StartedCall): void {
 function auditStartedInput(state: RunState, event: EventOf<'tool_started'>): void {
   const { toolCallId, inputDigest } = event
   const call = findCall(state, toolCallId)
-  if (call === undefined || inputDigest === undefined) return
-  if (inputDigest !== call.inputDigest || inputDigest !== computeDigest(call.input))
+  // Its digest was compared with its input when the call was collected, and computed from one that was approved.
+  if (call !== undefined && inputDigest !== undefined && inputDigest !== call.inputDigest)
     breakLaw(13, event, `call ${toolCallId} starts with another input than the one on record`)
 }
 
@@ -187,8 +187,8 @@ function findUsedUpLimit(
   state: RunState,
   { toolCallId, name }: EventOf<'tool_started'>,
 ): keyof Limits | undefined {
-  const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
-  if (computeLeft(state).toolCalls < 1) return 'maxToolCalls'
+  const { maxToolCalls, maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
+  if (maxToolCalls !== undefined && computeLeft(state).toolCalls < 1) return 'maxToolCalls'
   if (findCallPlace(openTurnCalls(state), toolCallId) >= maxToolCallsPerTurn) return 'maxToolCallsPerTurn'
   const taken = getOwn(state.totals.toolCallsByTool, name) ?? 0
   return taken >= (getOwn(maxCallsByTool, name) ?? Infinity) ? 'maxCallsByTool' : undefined

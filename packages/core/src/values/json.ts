@@ -172,9 +172,10 @@ export function deepFreeze<Value>(value: Value): Value {
 /** Does the same to an object that only the caller holds: it is frozen itself, not copied. */
 export function freezeOwn<Value extends object>(value: Value): Value {
   const fields = value as Record<string, unknown>
-  for (const key of Object.keys(fields)) {
+  for (const key in fields) {
     const field = fields[key]
-    if (typeof field === 'object' || field === 0) fields[key] = deepFreeze(field)
+    if ((typeof field === 'object' || field === 0) && Object.hasOwn(fields, key))
+      fields[key] = deepFreeze(field)
   }
   return Object.freeze(value)
 }
