@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact'
+import { Boundary } from './boundary.tsx'
 import { go, route } from '../state/route.ts'
 
 /** A view of one pane. */
@@ -62,7 +63,9 @@ export function TabPane({
         aria-labelledby={`${name}-${open.id}`}
         tabIndex={0}
       >
-        <View key={open.id} />
+        <Boundary key={open.id} name={open.label}>
+          <View />
+        </Boundary>
       </div>
     </section>
   )

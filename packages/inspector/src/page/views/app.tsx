@@ -4,6 +4,8 @@ import { keepOpenRun, lines, lastSeq, runFault, runTrouble } from '../state/open
 import { go, route } from '../state/route.ts'
 import { keepRuns, may, rows, self } from '../state/runs.ts'
 import { source } from '../state/source.ts'
+import { Boundary } from '../ui/boundary.tsx'
+import { Dialog } from '../ui/dialog.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { type Tab, TabPane } from '../ui/tabs.tsx'
 import { formatCost, formatDuration, showHidden } from '../ui/text.tsx'
@@ -32,6 +34,10 @@ export function App(): JSX.Element {
   useEffect(() => keepRuns(), [])
   useEffect(() => keepOpenRun(), [])
   const { run } = route.value
+  const title = self.value?.title ?? 'Inspector'
+  useEffect(() => {
+    document.title = run === undefined ? title : `${run.slice(-8)} in ${title}`
+  }, [run, title])
   return (
     <div class={run === undefined ? 'page' : 'page has-run'}>
       <header class="bar">
@@ -44,7 +50,7 @@ export function App(): JSX.Element {
             ‹ Runs
           </button>
         )}
-        <h1>{self.value?.title ?? 'Inspector'}</h1>
+        <h1>{showHidden(title)}</h1>
         <BarEnd />
       </header>
       <RunList />
@@ -55,6 +61,7 @@ export function App(): JSX.Element {
 
 function BarEnd(): JSX.Element {
   const [isStarting, setStarting] = useState(false)
+  const [isHelping, setHelping] = useState(false)
   const mayStart = may('start') && (self.value?.agents.length ?? 0) > 0
   return (
     <div class="end">
@@ -64,8 +71,39 @@ function BarEnd(): JSX.Element {
           New run
         </button>
       )}
+      <button type="button" class="quiet" onClick={() => setHelping(true)}>
+        Keys
+      </button>
+      {isHelping && <Keys onClose={() => setHelping(false)} />}
       {isStarting && <NewRun onClose={() => setStarting(false)} />}
     </div>
+  )
+}
+
+/** What the keys do while no field has the focus. */
+const keys: readonly (readonly [key: string, what: string])[] = [
+  ['← →', 'the event before, the next event'],
+  ['[ ]', 'the turn before, the next turn'],
+  ['Home', 'the first event'],
+  ['End', 'the last event, and those that come'],
+]
+
+function Keys({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      <table>
+        <tbody>
+          {keys.map(([key, what]) => (
+            <tr key={key}>
+              <th scope="row" class="mono">
+                {key}
+              </th>
+              <td>{what}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Dialog>
   )
 }
 
@@ -81,8 +119,10 @@ function OpenRun({ run }: { readonly run: string }): JSX.Element {
   return (
     <>
       <RunHeader run={run} />
-      <Timeline />
       <WaitingFor />
+      <Boundary name="The timeline">
+        <Timeline />
+      </Boundary>
       <Scrubber />
       <div class="columns">
         <Conversation />

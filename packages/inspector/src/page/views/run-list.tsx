@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { rowStatuses, type RunRow } from '../../api.ts'
 import { go, route } from '../state/route.ts'
 import { before, listState, listTrouble, readMore, rows } from '../state/runs.ts'
+import { Boundary } from '../ui/boundary.tsx'
 import { StatusSign, toneOfOutcome } from '../ui/status.tsx'
 import { formatCost, formatDuration, formatTime, showHidden } from '../ui/text.tsx'
 
@@ -22,7 +23,9 @@ export function RunList(): JSX.Element {
       {listState.value === 'ready' && rows.value.length === 0 && listTrouble.value === undefined ? (
         <p class="empty">{hasFilter() ? 'No run fits these filters.' : 'The ledger has no runs yet.'}</p>
       ) : (
-        <Rows />
+        <Boundary name="The list of runs">
+          <Rows />
+        </Boundary>
       )}
     </nav>
   )
