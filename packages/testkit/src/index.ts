@@ -42,3 +42,23 @@ export {
 export { hostileTexts, type HostileBorder, type HostileText } from './hostile/texts.ts'
 export { createRepeatedTexts, type RepeatedText } from './hostile/texts.ts'
 export { watchedLedger, type WatchedLedger } from './doubles/ledger.ts'
+export {
+  type FleetAct,
+  fleetActs,
+  type FleetFault,
+  fleetFaults,
+  type FleetPlan,
+  type PlannedAct,
+  type PlannedFault,
+  type PlannedStart,
+} from './simulation/fleet-plan.ts'
+export type {
+  Fleet,
+  FleetEnd,
+  FleetStart,
+  FleetViolation,
+  SiteWorker,
+  WorkingSite,
+} from './simulation/fleet.ts'
+export { FleetError, type FleetOptions, simulateFleet } from './simulation/simulate-fleet.ts'
+export type { Site } from './simulation/site.ts'

@@ -1,4 +1,5 @@
 import {
+  type Clock,
   type Ledger,
   LedgerUnavailableError,
   memoryLedger,
@@ -45,6 +46,8 @@ export interface VolatileLedger extends Ledger {
   losePower(kept?: number): Promise<void>
   /** The events that were acknowledged and forgotten. */
   readonly lost: readonly RuntimeEvent[]
+  /** True if losing power would leave this event of a run: it is on record, and a barrier came with it or after it. */
+  isSynced(runId: RunId, seq: number): boolean
 }
 
 /** A change of the ledger, as its disk holds it. */
@@ -59,18 +62,31 @@ type Appended = readonly [ExpectedHead, readonly RuntimeEvent[], AppendOptions]
  * A ledger in memory that distinguishes `barrier` from `lazy` appends: losing power loses lazy appends, unless a
  * barrier, a take-over or a put came after them. All runs share one log, as in SQLite and Postgres.
  */
-export function volatileLedger(): VolatileLedger {
-  let memory = memoryLedger()
+export function volatileLedger(
+  options: { readonly clock?: Pick<Clock, 'now'> | undefined } = {},
+): VolatileLedger {
+  let memory = memoryLedger(options)
   let changes: Change[] = []
   let synced = 0
   const lost: RuntimeEvent[] = []
+  /** The last synced event of each run. */
+  const syncedSeqs = new Map<RunId, number>()
+
+  function sync(): void {
+    for (const change of changes.slice(synced)) {
+      if (change.kind !== 'append') continue
+      const { seq = 0 } = change.given[1].at(-1) ?? {}
+      syncedSeqs.set(change.runId, Math.max(seq, syncedSeqs.get(change.runId) ?? 0))
+    }
+    synced = changes.length
+  }
 
   async function make<T>(change: Change, isBarrier: boolean): Promise<T> {
     const machine = memory
     const made = await carryOut(machine, change)
     if (machine !== memory) throw new LedgerUnavailableError('The machine of this ledger has lost power.')
     changes.push(change)
-    if (isBarrier) synced = changes.length
+    if (isBarrier) sync()
     return made as T
   }
 
@@ -87,10 +103,12 @@ export function volatileLedger(): VolatileLedger {
       const forgotten = changes.slice(synced + kept)
       for (const change of forgotten) if (change.kind === 'append') lost.push(...change.given[1])
       changes = changes.slice(0, synced + kept)
-      memory = memoryLedger()
+      sync()
+      memory = memoryLedger(options)
       for (const change of changes) await carryOut(memory, withoutLease(change))
     },
     lost,
+    isSynced: (runId, seq) => (syncedSeqs.get(runId) ?? 0) >= seq,
   }
 }
 

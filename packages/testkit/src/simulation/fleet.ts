@@ -1,0 +1,822 @@
+import {
+  type Agent,
+  ConfigurationError,
+  createRuntime,
+  type Ledger,
+  LedgerConflictError,
+  LedgerUnavailableError,
+  type Prices,
+  RunNotFoundError,
+  type Run,
+  type RunId,
+  type Runtime,
+  type Tool,
+  type RunOptions,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  type EventOf,
+  type Json,
+  type JsonObject,
+  type OutsideCommand,
+  type Random,
+  toCanonicalJson,
+} from '@tallystick/core/vocabulary'
+import { findOpenRoot } from '@tallystick/core/internal'
+import { checkBudgets } from '../judges/budgets.ts'
+import { checkLaws } from '../judges/laws.ts'
+import { type FleetPlan, type PlannedFault } from './fleet-plan.ts'
+import { Books, createSite, type Site } from './site.ts'
+import { Connection, SimulatedStore } from './store.ts'
+import { type Actor, World, worldStart } from './world.ts'
+
+/** How a run of a fleet begins. */
+export interface FleetStart {
+  /** The name of one of the agents. */
+  readonly agent: string
+  readonly input: string
+  readonly options?: Omit<RunOptions, 'sessionId' | 'idempotencyKey' | 'signal' | 'hooks'> & {
+    readonly context?: unknown
+  }
+}
+
+/** What drives the runs of a site that have something to do. */
+export interface SiteWorker {
+  /** A command for a run is on record, or its time has come. */
+  wake?(runId: RunId): Promise<void>
+  stop(graceMs: number): Promise<void>
+}
+
+/** A site with its runtime, for the code that drives its runs. */
+export interface WorkingSite extends Site {
+  readonly runtime: Runtime
+  /** The store that it works on. */
+  readonly store: string
+  readonly world: World
+  readonly actor: Actor
+}
+
+/** The parts of a fleet: processes that drive the runs of one or two stores, and people. */
+export interface Fleet {
+  /** The agents of a process: made anew in each, as its code would. They get the tools of that process. */
+  readonly agents: (site: Site, tools: readonly Tool[]) => readonly Agent<unknown>[]
+  /** The tools of a process. Each takes its time in the simulated world, and its starts are held against the record. */
+  readonly tools?: ((site: Site) => readonly Tool[]) | undefined
+  /** How the run of this ordinal begins. */
+  readonly start: (random: Random, ordinal: number) => FleetStart
+  /** Drives what is due on a site. Default: a loop that asks the ledger every second, and at each hint. */
+  readonly work?: ((site: WorkingSite) => SiteWorker) | undefined
+  readonly prices?: Prices | undefined
+  /** Makes the context of a run that was started with one. */
+  readonly contextOf?: ((run: { readonly owner?: string | undefined }) => unknown) | undefined
+  /** The changed input of an approver; without it nobody changes one. */
+  readonly changeInput?: ((name: string) => JsonObject | undefined) | undefined
+  /** True for an error with which code of the agents fails on purpose. */
+  readonly expects?: ((error: unknown) => boolean) | undefined
+}
+
+/** A law that was broken in a world. */
+export interface FleetViolation {
+  /** 0 for what no law says: code that threw, a run that goes round. */
+  readonly law: number
+  readonly what: string
+}
+
+/** How a world went. */
+export interface FleetEnd {
+  readonly violations: readonly FleetViolation[]
+  readonly seed: number
+  /** Each store, and the events of its runs, the oldest run first. */
+  readonly stores: readonly {
+    readonly name: string
+    readonly ledger: Ledger
+    readonly runs: readonly (readonly RuntimeEvent[])[]
+  }[]
+  /** What tools have done in the outside world: `outside` of each site. */
+  readonly outside: ReadonlyMap<string, number>
+  /** How often each fault befell something, and each act was carried out. */
+  readonly happened: ReadonlyMap<string, number>
+  readonly trace: readonly string[]
+  readonly steps: number
+  /** How much time passed in the world, in milliseconds. */
+  readonly tookMs: number
+}
+
+/** Longer than any run of a fleet takes once nothing befalls it any more, in milliseconds. */
+const untroubledMs = 3 * 3_600_000
+
+/** So often something may happen in a world; beyond it, something goes round. */
+const mostSteps = 300_000
+
+/** Plays a plan to its end. The same plan gives the same ledgers, byte for byte. */
+export async function playFleet(
+  fleet: Fleet,
+  plan: FleetPlan,
+  { traced = false }: { readonly traced?: boolean } = {},
+): Promise<FleetEnd> {
+  const played = new FleetWorld(fleet, plan, traced)
+  return await played.play()
+}
+
+/** A process through all its lives. */
+interface Life {
+  readonly name: string
+  readonly machine: string
+  number: number
+  actor: Actor
+  sites: LivingSite[]
+  aheadMs: number
+}
+
+interface LivingSite {
+  readonly site: WorkingSite
+  readonly connection: Connection
+  readonly agents: readonly Agent<unknown>[]
+  readonly worker: SiteWorker | undefined
+}
+
+/** A run as the plan began it. */
+interface Begun {
+  readonly runId: RunId
+  readonly store: number
+}
+
+class FleetWorld {
+  readonly #fleet: Fleet
+  readonly #plan: FleetPlan
+  readonly #world: World
+  readonly #stores: readonly SimulatedStore[]
+  readonly #books = new Books()
+  readonly #violations: FleetViolation[] = []
+  readonly #happened = new Map<string, number>()
+  readonly #lives: Life[] = []
+  /** The process in which people work, which never dies. */
+  readonly #desk: Life
+  readonly #people: Actor
+  /** Names of lives that are over, by machine. */
+  readonly #ended = new Set<string>()
+  readonly #begun = new Map<number, Begun>()
+  /** What was asked for and has no answer yet. */
+  #pending = 0
+  #isReady = false
+  readonly #followers: Follower[] = []
+
+  constructor(fleet: Fleet, plan: FleetPlan, traced: boolean) {
+    this.#fleet = fleet
+    this.#plan = plan
+    this.#world = new World(plan.seed, { isCalm: plan.isCalm, traced })
+    this.#people = this.#world.actor('people')
+    this.#stores = Array.from({ length: plan.stores }, (_, index) => {
+      const store = new SimulatedStore(this.#world, `store ${index + 1}`, this.#fault)
+      store.onAppended = (events) => this.#onAppended(index, events)
+      return store
+    })
+    for (let index = 0; index < plan.processes; index++) {
+      const chance = this.#world.chance(`machine of ${index}`)
+      const life = this.#createLife(
+        `p${index + 1}`,
+        `machine ${1 + Math.floor(chance() * 2)}`,
+        Math.floor((chance() - 0.5) * 4_000),
+      )
+      this.#lives.push(life)
+    }
+    this.#desk = this.#createLife('desk', 'machine 0', 0)
+  }
+
+  readonly #fault = (law: number, what: string): void => {
+    this.#world.note('BROKEN', () => `law ${law}: ${what}`)
+    this.#violations.push({ law, what })
+  }
+
+  #count(what: string): void {
+    this.#happened.set(what, (this.#happened.get(what) ?? 0) + 1)
+  }
+
+  async play(): Promise<FleetEnd> {
+    const { starts, acts, faults } = this.#plan
+    const world = this.#world
+    for (const life of [...this.#lives, this.#desk]) this.#boot(life)
+    for (const store of this.#stores) this.#followers.push(new Follower(world, store, this.#fault))
+    for (const start of starts) this.#at(start.at, () => this.#begin(start))
+    for (const act of acts) this.#at(act.at, () => this.#act(act))
+    for (const fault of faults) this.#at(fault.at, () => this.#befall(fault))
+    const ends = [...faults.map(({ at, forMs }) => at + forMs), ...[...starts, ...acts].map(({ at }) => at)]
+    // All that is planned has begun, and what lasts is over.
+    this.#at(Math.max(...ends) + 1_000, () => {
+      this.#isReady = true
+    })
+    const isOver = (): boolean =>
+      world.steps > mostSteps ||
+      this.#violations.length > 0 ||
+      (this.#isReady && this.#pending === 0 && this.#allEnded())
+    const isDone = await world.runUntil(isOver, worldStart + untroubledMs)
+    if (world.steps > mostSteps) this.#fault(0, `it takes more than ${mostSteps} steps: something goes round`)
+    else if (!isDone) this.#reportStuck()
+    await world.runUntil(() => false, world.now + 20_000)
+    return await this.#end()
+  }
+
+  #at(ms: number, happen: () => void): void {
+    this.#world.after(ms, undefined, happen)
+  }
+
+  #allEnded(): boolean {
+    return this.#stores.every(({ model }) =>
+      [...model.runs.values()].every(({ events }) => events.at(-1)?.type === 'run_finished'),
+    )
+  }
+
+  #reportStuck(): void {
+    for (const { name, model } of this.#stores) {
+      for (const [runId, { events, dueAt, lease, inbox }] of model.runs) {
+        const last = events.at(-1)
+        if (last?.type === 'run_finished') continue
+        const waits = `due ${dueAt === undefined ? 'never' : dueAt === 0 ? 'now' : `at ${dueAt - worldStart} ms`}, ${inbox.size} commands, lease ${lease?.holder}`
+        this.#fault(
+          15,
+          `${name}: run ${runId} has not ended: it stands at ${last?.type} (event ${events.length}), ${waits}`,
+        )
+      }
+    }
+    if (this.#pending > 0) this.#fault(15, `${this.#pending} commands have no answer`)
+  }
+
+  async #end(): Promise<FleetEnd> {
+    const stores = await Promise.all(
+      this.#stores.map(async (store) => {
+        const { name, ledger } = store
+        const runs = await store.readRuns()
+        this.#judge(store, runs)
+        return { name, ledger, runs }
+      }),
+    )
+    for (const follower of this.#followers) await follower.compare()
+    const { steps, trace, now } = this.#world
+    return {
+      seed: this.#plan.seed,
+      violations: this.#violations,
+      stores,
+      outside: this.#books.outside,
+      happened: this.#happened,
+      trace,
+      steps,
+      tookMs: now - worldStart,
+    }
+  }
+
+  #judge({ name, model }: SimulatedStore, runs: readonly (readonly RuntimeEvent[])[]): void {
+    if (runs.length !== model.runs.size)
+      this.#fault(4, `${name} holds ${runs.length} runs, and has accepted ${model.runs.size}`)
+    for (const events of runs) {
+      const runId = events[0]?.runId as RunId
+      const about = `${name}, run ${runId}`
+      if (toText(events) !== toText(model.runs.get(runId)?.events))
+        this.#fault(4, `${about} is not what the store has accepted`)
+      for (const { law, seq, what } of checkLaws(events)) this.#fault(law, `${about}, event ${seq}: ${what}`)
+      this.#judgeStarts(about, events)
+    }
+    for (const { law, runId, seq, what } of checkBudgets(runs))
+      this.#fault(law, `${name}, run ${runId}, event ${seq}: ${what}`)
+  }
+
+  /** Law 2, against what really happened: a result of a tool is the result of something that it did. */
+  #judgeStarts(about: string, events: readonly RuntimeEvent[]): void {
+    const shared =
+      events[0]?.type === 'run_started' && events[0].parent?.relation === 'fork' ? events[0].parent.seq : 0
+    for (const event of events) {
+      if (event.type !== 'tool_result' || event.outcome !== 'success' || event.reused !== undefined) continue
+      const starts = events.filter(
+        (start): start is EventOf<'tool_started'> & RuntimeEvent =>
+          start.type === 'tool_started' && start.toolCallId === event.toolCallId,
+      )
+      const isElsewhere = starts.some(({ recorded, seq }) => recorded !== undefined || seq <= shared)
+      if (!this.#books.tools.has(event.name) || isElsewhere) continue
+      const known = starts.some(({ attempt }) => this.#books.starts.has(`${event.toolCallId} ${attempt}`))
+      if (!known)
+        this.#fault(2, `${about}, event ${event.seq}: ${event.name} has a result, and has done nothing`)
+    }
+  }
+
+  // Processes
+
+  #createLife(name: string, machine: string, aheadMs: number): Life {
+    return { name, machine, number: 0, actor: this.#world.actor(name), sites: [], aheadMs }
+  }
+
+  #boot(life: Life): void {
+    const world = this.#world
+    life.number++
+    const name = `${life.name}.${life.number}`
+    life.actor = world.actor(name)
+    const { actor } = life
+    world.note(name, () => 'begins')
+    life.sites = this.#stores.map((store): LivingSite => {
+      const connection = new Connection(world, store, actor)
+      const aheadMs = (): number => life.aheadMs
+      const site = createSite({
+        world,
+        actor,
+        store,
+        connection,
+        books: this.#books,
+        fault: this.#fault,
+        aheadMs,
+      })
+      const tools = (this.#fleet.tools?.(site) ?? []).map((tool) => site.tool(tool))
+      const agents = this.#fleet.agents(site, tools)
+      const runtime = createRuntime({
+        ledger: connection.ledger,
+        agents,
+        prices: this.#fleet.prices ?? {},
+        contextOf: this.#fleet.contextOf,
+        host: {
+          clock: site.clock,
+          random: actor.random,
+          report: (error, what) => this.#report(actor, error, what),
+          process: {
+            name: `process ${name} on ${life.machine}`,
+            hasEnded: (holder) => this.#hasEnded(holder, life),
+          },
+        },
+      })
+      const working: WorkingSite = { ...site, runtime, store: store.name, world, actor }
+      const work = this.#fleet.work ?? startPolling
+      const worker = life === this.#desk ? undefined : work(working)
+      return { site: working, connection, agents, worker }
+    })
+  }
+
+  #hasEnded(holder: string, { machine }: Life): boolean {
+    const named = /^process (\S+) on (machine \d+)/.exec(holder)
+    return named !== null && named[2] === machine && this.#ended.has(named[1] as string)
+  }
+
+  #report(actor: Actor, error: unknown, what: string): void {
+    this.#world.note(
+      actor.name,
+      () => `reports: ${what}: ${error instanceof Error ? error.message : String(error)}`,
+    )
+    this.#requireExpected(error, what)
+  }
+
+  /** Refuses an error that no trouble of this world explains. */
+  #requireExpected(error: unknown, what: string): void {
+    const isExpected =
+      error instanceof LedgerConflictError ||
+      error instanceof LedgerUnavailableError ||
+      error instanceof RunNotFoundError
+    if (isExpected || this.#fleet.expects?.(error)) return
+    this.#fault(0, `${what}: ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`)
+  }
+
+  #kill(life: Life, why: string): void {
+    if (life.actor.isDead) return
+    this.#world.note(life.actor.name, () => `dies: ${why}`)
+    life.actor.isDead = true
+    this.#ended.add(life.actor.name)
+    const { random } = life.actor
+    this.#at(100 + Math.floor(random() * (random() < 0.5 ? 2_000 : 20_000)), () => this.#boot(life))
+  }
+
+  // Trouble
+
+  #befall(planned: PlannedFault): void {
+    const { fault, process, store: index, forMs, append, stored, kept } = planned
+    const life = this.#lives[process % this.#lives.length] as Life
+    const store = this.#stores[index % this.#stores.length] as SimulatedStore
+    const site = life.sites[index % this.#stores.length] as LivingSite
+    const until = this.#world.now + forMs
+    if (life.actor.isDead && fault !== 'power_loss') return
+    this.#world.note(
+      life.actor.name,
+      () => `${fault} (${store.name}, ${forMs} ms, append ${append}, ${stored ? 'stored' : 'lost'})`,
+    )
+    switch (fault) {
+      case 'crash':
+        this.#kill(life, 'killed')
+        break
+      case 'crash_at_append': {
+        let left = append
+        const { connection } = site
+        connection.onAppend = () => {
+          if (--left > 0) return true
+          // What it has sent arrives, or does not.
+          this.#world.after(0, undefined, () =>
+            this.#kill(life, `at an append that is ${stored ? 'stored' : 'lost'}`),
+          )
+          return stored
+        }
+        break
+      }
+      case 'stop':
+        life.actor.stoppedUntil = until
+        break
+      case 'cut_off':
+        site.connection.cutOffUntil = until
+        break
+      case 'lost_answers':
+        site.connection.answersToLose = 1 + (append % 3)
+        break
+      case 'slow_store':
+        for (const { sites } of this.#lives)
+          (sites[index % this.#stores.length] as LivingSite).connection.slowUntil = until
+        break
+      case 'power_loss':
+        void store.losePower(kept)
+        // Half of the time it is the machine of all processes, too.
+        if (stored) for (const each of this.#lives) this.#kill(each, 'its machine has lost its power')
+        break
+      case 'drain':
+        void this.#drain(life, forMs % 3_000)
+        break
+      case 'clock_jump':
+        life.aheadMs += stored ? forMs * 20 : -forMs
+        break
+      case 'duplicate_wakes':
+        void this.#wakeAll()
+        break
+    }
+    this.#count(fault)
+  }
+
+  async #drain(life: Life, graceMs: number): Promise<void> {
+    const { actor, sites } = life
+    await Promise.all(sites.map(async ({ worker }) => await worker?.stop(graceMs)))
+    await Promise.all(sites.map(async ({ site }) => await site.runtime.drain(graceMs)))
+    if (!actor.isDead && life.actor === actor) this.#kill(life, 'drained')
+  }
+
+  async #wakeAll(): Promise<void> {
+    for (const { sites } of this.#lives) {
+      for (const [index, { worker }] of sites.entries()) {
+        for (const runId of this.#stores[index]?.model.runs.keys() ?? []) await worker?.wake?.(runId)
+      }
+    }
+  }
+
+  // People
+
+  /** Does something until it is answered: what fails, since a store or a process does, is tried again. */
+  #insist(what: string, attempt: () => Promise<unknown>, tries = 40): void {
+    this.#pending++
+    const people = this.#people
+    const again = (left: number): void => {
+      let isAnswered = false
+      const settle = (isDone: boolean): void => {
+        if (isAnswered) return
+        isAnswered = true
+        if (isDone || left === 0) this.#pending--
+        else this.#world.after(500 + Math.floor(people.random() * 3_000), people, () => again(left - 1))
+      }
+      // The process that was asked may have died.
+      this.#world.after(30_000, people, () => settle(false))
+      attempt().then(
+        () => settle(true),
+        (error: unknown) => {
+          this.#world.note('people', () => `${what}: ${String(error)}`)
+          if (error instanceof ConfigurationError && isFinal(error)) return settle(true)
+          this.#requireExpected(error, what)
+          settle(false)
+        },
+      )
+    }
+    again(tries)
+  }
+
+  #siteOf(life: Life, store: number): LivingSite {
+    return life.sites[store % this.#stores.length] as LivingSite
+  }
+
+  /** A process that lives, or the desk. */
+  #living(process: number): Life {
+    const life = this.#lives[process % this.#lives.length]
+    return life === undefined || life.actor.isDead ? this.#desk : life
+  }
+
+  #begin({ ordinal, store, session, via, process }: FleetPlan['starts'][number]): void {
+    const {
+      agent: name,
+      input,
+      options = {},
+    } = this.#fleet.start(this.#world.chance(`start ${ordinal}`), ordinal)
+    const own = {
+      ...options,
+      idempotencyKey: `start ${ordinal}`,
+      ...(session !== undefined && { sessionId: `session ${session}` }),
+    }
+    this.#count(`start by ${via}`)
+    this.#insist(`start ${ordinal}`, async () => {
+      const { site, agents } = this.#siteOf(via === 'run' ? this.#living(process) : this.#desk, store)
+      const agent = agents.find((each) => each.name === name)
+      if (agent === undefined) throw new ConfigurationError(`The fleet has no agent ${name}.`)
+      let runId: RunId
+      if (via === 'enqueue') {
+        runId = await site.runtime.enqueue(agent, input, own)
+        await this.#wake(store, runId)
+      } else {
+        const run: Run = site.runtime.run(agent, input, own)
+        runId = run.id
+        run.result.catch((error: unknown) => this.#requireExpected(error, `run ${ordinal}`))
+        // Known once it is on record.
+        for await (const event of run) {
+          void event
+          break
+        }
+      }
+      this.#begun.set(ordinal, { runId, store })
+    })
+  }
+
+  /** Tells some worker; the one that is told may die with it, so a wake is asked for again until one has taken it. */
+  async #wake(store: number, runId: RunId): Promise<void> {
+    for (const life of this.#lives) {
+      const { worker } = this.#siteOf(life, store)
+      if (!life.actor.isDead && worker?.wake) return await worker.wake(runId)
+    }
+  }
+
+  #act({ act, start, process }: FleetPlan['acts'][number]): void {
+    const begun = this.#begun.get(start)
+    if (begun === undefined) return
+    const { runId, store } = begun
+    this.#count(act)
+    const number = this.#happened.get(act) ?? 0
+    const key = `${act} ${number}`
+    const message = { role: 'user', parts: [{ type: 'text', text: `Also ${key}.` }] } as const
+    switch (act) {
+      case 'cancel':
+        return this.#send(
+          store,
+          runId,
+          { type: 'cancel', by: 'Kim', reason: 'No longer needed.' },
+          { key, process },
+        )
+      case 'steer':
+      case 'queue':
+        return this.#send(store, runId, { type: act, message, receipt: key }, { key, process })
+      case 'fork':
+        return this.#fork(begun, process, key)
+      case 'resume':
+        return this.#insist(key, async () => {
+          const { site } = this.#siteOf(this.#living(process), store)
+          site.runtime.resume(runId).result.catch((error: unknown) => this.#requireExpected(error, key))
+        })
+    }
+  }
+
+  #fork({ runId, store }: Begun, process: number, key: string): void {
+    const random = this.#world.chance(key)
+    const [place, choice] = [random(), random()]
+    let forked: RunId | undefined
+    this.#insist(key, async () => {
+      const seq = this.#stores[store]?.model.runs.get(runId)?.events.length ?? 0
+      const { site } = this.#siteOf(this.#living(process), store)
+      if (forked !== undefined) {
+        if (this.#stores[store]?.model.runs.has(forked)) return
+      }
+      const writes = choice < 0.3 ? 'run' : choice < 0.6 ? 'ask' : 'stub'
+      const run = site.runtime.fork(runId, { atSeq: 1 + Math.floor(place * seq), writes })
+      forked = run.id
+      run.result.catch((error: unknown) => {
+        if (!(error instanceof ConfigurationError)) this.#requireExpected(error, key)
+      })
+    })
+  }
+
+  /** Sends a command until it is decided: by the desk, which only puts it there, or by a process that takes the run. */
+  #send(
+    store: number,
+    runId: RunId,
+    command: OutsideCommand,
+    {
+      key,
+      process,
+      onRefused,
+    }: { readonly key: string; readonly process: number; readonly onRefused?: () => void },
+  ): void {
+    const isPosted = this.#world.chance(`way of ${key}`)() < 0.7
+    this.#insist(key, async () => {
+      if (isPosted) {
+        const { site } = this.#siteOf(this.#desk, store)
+        const answer = await site.runtime.post(runId, command, { key })
+        if (answer.accepted) await this.#wake(store, answer.wake)
+        else onRefused?.()
+        this.#world.note(
+          'people',
+          () => `${command.type} to ${runId}: ${answer.accepted ? 'posted' : answer.message}`,
+        )
+        return
+      }
+      const { site } = this.#siteOf(this.#living(process), store)
+      try {
+        const answer = await site.runtime.send(runId, command, { key })
+        if (!answer.accepted) onRefused?.()
+        this.#world.note(
+          'people',
+          () => `${command.type} to ${runId}: ${answer.accepted ? 'accepted' : answer.message}`,
+        )
+      } catch (error) {
+        // It was sent before, and the answer was lost.
+        if (!(error instanceof LedgerConflictError) || error.kind !== 'unique') throw error
+      }
+    })
+  }
+
+  #onAppended(store: number, events: readonly RuntimeEvent[]): void {
+    for (const event of events) {
+      this.#world.note(`store ${store + 1}`, () => describeEvent(event))
+      if (event.type === 'approval_requested') this.#answer(store, event)
+      if (event.type === 'tool_deferred') this.#settle(store, event)
+      if (event.type === 'limit_reached' && event.policy === 'ask') this.#raise(store, event)
+    }
+  }
+
+  /** People decide in the end; some late, some twice, and two of them in different ways. */
+  #answer(store: number, event: EventOf<'approval_requested'> & RuntimeEvent): void {
+    const { runId, toolCallId, attempt, inputDigest, name, seq } = event
+    if (toolCallId === undefined) return
+    const random = this.#world.chance(`decision ${toolCallId} ${attempt} ${seq}`)
+    const decisions = random() < 0.2 ? 2 : 1
+    for (let number = 1; number <= decisions; number++) {
+      const chance = random()
+      const input = chance > 0.85 ? this.#fleet.changeInput?.(name) : undefined
+      const about = { toolCallId, attempt, inputDigest, by: `person ${number}` }
+      const command: OutsideCommand =
+        chance < 0.25
+          ? { type: 'deny', ...about, reason: 'Not today.' }
+          : { type: 'approve', ...about, ...(input && { input }) }
+      const delayMs = random() < 0.7 ? Math.floor(random() * 2_000) : Math.floor(random() * 60_000)
+      const key = `decision ${number} ${toolCallId} ${attempt} ${seq}`
+      this.#world.after(delayMs, this.#people, () => {
+        this.#count(command.type)
+        const process = Math.floor(random() * 8)
+        // A changed input that does not fit is refused, and the call waits on.
+        const onRefused = (): void => {
+          if (!input) return
+          const plain = { type: 'approve', ...about } as const
+          this.#send(store, runId, plain, { key: `${key} plain`, process })
+        }
+        this.#send(store, runId, command, { key, process, onRefused })
+        if (random() < 0.1) this.#send(store, runId, command, { key, process })
+      })
+    }
+  }
+
+  #settle(
+    store: number,
+    { runId, toolCallId, receipt, attempt }: EventOf<'tool_deferred'> & RuntimeEvent,
+  ): void {
+    // A child run settles the call of its parent itself.
+    if (toolCallId === undefined || this.#stores[store]?.model.runs.has(receipt as RunId)) return
+    const random = this.#world.chance(`settling ${toolCallId} ${attempt}`)
+    const content = [{ type: 'text', text: 'Done outside.' }] as const
+    const outcome = random() < 0.8 ? 'success' : 'failed'
+    this.#world.after(Math.floor(random() ** 3 * 20_000), this.#people, () => {
+      this.#count('settle')
+      const key = `settling ${toolCallId} ${attempt}`
+      this.#send(
+        store,
+        runId,
+        { type: 'settle', toolCallId, outcome, content },
+        { key, process: Math.floor(random() * 8) },
+      )
+    })
+  }
+
+  #raise(store: number, { runId, limit, seq }: EventOf<'limit_reached'> & RuntimeEvent): void {
+    const key = `raise ${runId} ${seq}`
+    this.#world.after(1_000, this.#people, () => {
+      this.#count('raise')
+      // A child run stays within what its parent granted.
+      const onRefused = (): void => {
+        const reason = `No more of ${limit}.`
+        this.#send(store, runId, { type: 'cancel', by: 'Kim', reason }, { key: `${key} cancel`, process: 0 })
+      }
+      const command = { type: 'raise_limit', limit, max: 1_000_000_000, by: 'Kim' } as const
+      this.#send(store, runId, command, { key, process: 0, onRefused })
+    })
+  }
+}
+
+/** Trying again would change nothing. */
+function isFinal({ message }: ConfigurationError): boolean {
+  return /drain|cannot be forked|its idempotency key|fork/i.test(message)
+}
+
+function toText(events: readonly RuntimeEvent[] = []): string {
+  return toCanonicalJson(events as unknown as Json)
+}
+
+function describeEvent(event: RuntimeEvent): string {
+  const { runId, seq, epoch, type, toolCallId } = event
+  const call = toolCallId === undefined ? '' : ` ${toolCallId.slice(-8)}`
+  const more = 'outcome' in event ? ` ${event.outcome}` : 'reason' in event ? ` ${event.reason}` : ''
+  return `${runId.slice(0, 8)}…${runId.slice(-4)} #${seq} e${epoch} ${type}${call}${more}`
+}
+
+/** Follows a store from cursor to cursor, beginning anew in between as a process does that has kept the cursor. */
+class Follower {
+  readonly #store: SimulatedStore
+  readonly #fault: (law: number, what: string) => void
+  readonly #seen: string[] = []
+  #cursor: string | undefined
+
+  constructor(world: World, store: SimulatedStore, fault: (law: number, what: string) => void) {
+    this.#store = store
+    this.#fault = fault
+    const chance = world.chance(`follower of ${store.name}`)
+    const look = (): void => {
+      world.after(200 + Math.floor(chance() * 5_000), undefined, () => {
+        void this.#read(1 + Math.floor(chance() * 40))
+        look()
+      })
+    }
+    look()
+  }
+
+  async #read(most = Infinity): Promise<void> {
+    try {
+      let count = 0
+      for await (const { cursor, event } of this.#store.ledger.tail(this.#cursor)) {
+        this.#cursor = cursor
+        this.#seen.push(`${event.runId} ${event.seq} ${event.epoch}`)
+        if (++count >= most) return
+      }
+    } catch (error) {
+      // What it has read was lost with the power of the machine: it begins anew.
+      if (!(error instanceof ConfigurationError) || this.#store.lost.length === 0) throw error
+      this.#cursor = undefined
+      this.#seen.length = 0
+    }
+  }
+
+  /** Requires that it has seen each event once, those of one run in order. */
+  async compare(): Promise<void> {
+    if (this.#store.lost.length > 0) return
+    await this.#read()
+    const seen = new Map<string, number>()
+    for (const line of this.#seen) {
+      const [runId = '', seq] = line.split(' ')
+      const before = seen.get(runId) ?? 0
+      if (Number(seq) !== before + 1)
+        this.#fault(4, `a follower of ${this.#store.name} read event ${seq} of ${runId} after ${before}`)
+      seen.set(runId, Number(seq))
+    }
+    for (const [runId, { events }] of this.#store.model.runs)
+      if (events.length !== (seen.get(runId) ?? 0))
+        this.#fault(
+          4,
+          `a follower of ${this.#store.name} read ${seen.get(runId) ?? 0} of ${events.length} events of ${runId}`,
+        )
+  }
+}
+
+/** Drives what is due: asks the ledger every second and at each hint, and drives each run that it finds. */
+function startPolling({ runtime, ledger, clock }: WorkingSite): SiteWorker {
+  const driving = new Map<RunId, Promise<void>>()
+  const stopping = new AbortController()
+  let isLooking = false
+  let isAsked = false
+  const drive = async (runId: RunId): Promise<void> => {
+    try {
+      await runtime.drive(runId, { signal: stopping.signal })
+    } catch {
+      // It is due still, and is found again.
+    }
+  }
+  const look = async (): Promise<void> => {
+    isAsked = true
+    if (isLooking) return
+    isLooking = true
+    try {
+      while (isAsked && !stopping.signal.aborted) {
+        isAsked = false
+        for await (const { runId: due } of ledger.due({ before: clock.now() })) {
+          const runId = await findOpenRoot(ledger, due)
+          if (driving.has(runId) || stopping.signal.aborted) continue
+          const driven = drive(runId).finally(() => driving.delete(runId))
+          driving.set(runId, driven)
+        }
+      }
+    } catch {
+      // The ledger does not answer: at the next look it may.
+    } finally {
+      isLooking = false
+    }
+  }
+  const hints = ledger.changes(undefined, 'inbox').subscribe(() => void look())
+  const tick = (): void => {
+    if (stopping.signal.aborted) return
+    void look()
+    clock.schedule(1_000, tick)
+  }
+  tick()
+  return {
+    async stop(graceMs) {
+      stopping.abort()
+      hints.unsubscribe()
+      const grace = new Promise<void>((resolve) => void clock.schedule(graceMs, resolve))
+      await Promise.race([Promise.all(driving.values()), grace])
+    },
+  }
+}

@@ -1,0 +1,158 @@
+// Plays simulated worlds, and requires that every law holds in each and that all of them together reach what there is to reach:
+// `pnpm simulate`. Options:
+//   --seeds N        how many; default 50
+//   --from S         the first seed; default 1
+//   --minutes M      as many seeds as fit into this time
+//   --partly         few seeds: what they have not reached is printed, and is no failure
+//   --seed S         one seed, with its trace
+//   --export FILE    writes the ledgers of that seed, one event a line
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { RuntimeEvent } from '@tallystick/core'
+import { importEvents, toExportLine, verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { replayRun } from '@tallystick/replay'
+import {
+  type FleetEnd,
+  FleetError,
+  fleetActs,
+  fleetFaults,
+  type FleetViolation,
+  simulateFleet,
+} from '@tallystick/testkit'
+import { createReplayAgents } from './simulation/agents.ts'
+import { memoryFolder } from './testing/memory-folder.ts'
+import { Coverage } from './simulation/coverage.ts'
+import { createFleet } from './simulation/fleet.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '50' },
+    from: { type: 'string', default: '1' },
+    minutes: { type: 'string' },
+    partly: { type: 'boolean', default: false },
+    seed: { type: 'string' },
+    export: { type: 'string' },
+  },
+})
+
+/** The chain of hashes is verified in one of so many worlds: it needs a copy in another store. */
+const verifiedEach = 10
+
+const coverage = new Coverage()
+const folder = mkdtempSync(join(memoryFolder() ?? tmpdir(), 'simulated-'))
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+let copies = 0
+
+/** Judges a world further than the testkit can: replays each run, and verifies a copy of the ledgers. */
+async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolation[]> {
+  const found: FleetViolation[] = []
+  const agentNamed = createReplayAgents()
+  for (const { name, ledger, runs } of stores) {
+    for (const events of runs) {
+      const runId = (events[0] as RuntimeEvent).runId
+      try {
+        coverage.addRun(events)
+      } catch (error) {
+        found.push({ law: 6, what: `run ${runId} cannot be folded: ${String(error)}` })
+      }
+      const { divergence } = await replayRun(ledger, runId, agentNamed, readContext(events))
+      coverage.addLaw(14)
+      if (divergence === undefined) continue
+      const differences = JSON.stringify(divergence.differences)
+      found.push({
+        law: 14,
+        what: `run ${runId} replays otherwise at event ${divergence.seq}: ${differences}`,
+      })
+    }
+    if (seed % verifiedEach !== 0) continue
+    await using copy = sqliteLedger(join(folder, `${copies++}.db`))
+    await importEvents(copy, toLines(runs))
+    for await (const verdict of verifyLedger(copy)) {
+      coverage.addLaw(11)
+      if (!verdict.ok)
+        found.push({ law: 11, what: `the copy of ${name} does not verify: ${JSON.stringify(verdict)}` })
+    }
+  }
+  return found
+}
+
+/** The context of a run, as the fleet makes it. */
+function readContext([first]: readonly RuntimeEvent[]): { readonly context?: unknown } {
+  return first?.type === 'run_started' && first.withContext ? { context: { owner: first.owner } } : {}
+}
+
+async function* toLines(runs: FleetEnd['stores'][number]['runs']): AsyncGenerator<string> {
+  for (const events of runs) for (const event of events) yield toExportLine(event)
+}
+
+function print(lines: readonly string[]): void {
+  for (const line of lines) console.log(line)
+}
+
+/** Plays the world of a seed; returns the error of one in which a law does not hold. */
+async function play(seed: number, onEnd: (end: FleetEnd) => void, traced = false): Promise<unknown> {
+  try {
+    await simulateFleet({ ...createFleet(), judge, from: seed, seeds: 1, traced, onEnd })
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+/** Shows one world. */
+async function show(seed: number): Promise<void> {
+  const failure = await play(
+    seed,
+    ({ trace, stores }) => {
+      print(trace)
+      if (options.export === undefined) return
+      const lines = stores.flatMap(({ runs }) => runs.flatMap((events) => events.map(toExportLine)))
+      writeFileSync(options.export, lines.join('\n'))
+    },
+    true,
+  )
+  if (failure) throw failure
+}
+
+/** Plays many worlds; returns whether all held, and reached all that there is to reach. */
+async function simulate(): Promise<boolean> {
+  const started = performance.now()
+  const first = Number(options.from)
+  const last = options.minutes === undefined ? first + Number(options.seeds) : Infinity
+  const until = options.minutes === undefined ? Infinity : started + Number(options.minutes) * 60_000
+  let [seed, failed, steps, hours] = [first, 0, 0, 0]
+  for (; seed < last && performance.now() < until; seed++) {
+    const failure = await play(seed, (end) => {
+      steps += end.steps
+      hours += end.tookMs / 3_600_000
+      coverage.addHappened(end.happened)
+    })
+    if (failure === undefined) continue
+    if (!(failure instanceof FleetError)) throw failure
+    const [line = ''] = failure.message.split('\n')
+    print([failed++ === 0 ? failure.message : line])
+  }
+  const seconds = (performance.now() - started) / 1000
+  const count = seed - first
+  const speed = (count / seconds).toFixed(1)
+  print([
+    `${count} seeds in ${seconds.toFixed(0)} s, ${speed} a second: ${hours.toFixed(0)} simulated hours in ${steps} steps`,
+    ...coverage.format(),
+  ])
+  const missing = [
+    ...coverage.missingTransitions.map((pair) => `the transition ${pair}`),
+    ...coverage.missingLaws.map((law) => `law ${law}`),
+    ...coverage.missingOf([...fleetFaults, ...fleetActs]),
+    ...coverage.findTakenIllegals().taken.map((pair) => `the refusal of ${pair}`),
+  ]
+  if (missing.length > 0) print([`not reached: ${missing.join(', ')}`])
+  const holds = failed === 0 && (missing.length === 0 || options.partly)
+  print([holds ? 'Every law holds.' : `FAILED: ${failed} of ${count} seeds, ${missing.length} not reached.`])
+  return holds
+}
+
+if (options.seed !== undefined) await show(Number(options.seed))
+else process.exitCode = (await simulate()) ? 0 : 1
