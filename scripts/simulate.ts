@@ -93,12 +93,17 @@ function print(lines: readonly string[]): void {
 }
 
 /** Plays the world of a seed; returns the error of one in which a law does not hold. */
-async function play(seed: number, onEnd: (end: FleetEnd) => void, traced = false): Promise<unknown> {
+async function play(
+  seed: number,
+  onEnd: (end: FleetEnd) => void,
+  traced = false,
+): Promise<FleetError | undefined> {
   try {
     await simulateFleet({ ...createFleet(), judge, from: seed, seeds: 1, traced, onEnd })
     return undefined
   } catch (error) {
-    return error
+    if (error instanceof FleetError) return error
+    throw error
   }
 }
 
@@ -131,7 +136,6 @@ async function simulate(): Promise<boolean> {
       coverage.addHappened(end.happened)
     })
     if (failure === undefined) continue
-    if (!(failure instanceof FleetError)) throw failure
     const [line = ''] = failure.message.split('\n')
     print([failed++ === 0 ? failure.message : line])
   }

@@ -19,9 +19,9 @@ export const fleetFaults: readonly FleetFault[] = [
 ]
 
 /** What people do to runs, beside answering what they ask. */
-export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'resume'
+export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'branch' | 'resume'
 
-export const fleetActs: readonly FleetAct[] = ['cancel', 'steer', 'queue', 'fork', 'resume']
+export const fleetActs: readonly FleetAct[] = ['cancel', 'steer', 'queue', 'fork', 'branch', 'resume']
 
 /** A run that is to begin. */
 export interface PlannedStart {

@@ -118,6 +118,8 @@ export async function playFleet(
   return await played.play()
 }
 
+type OutsideCommandAbout = Extract<OutsideCommand, { readonly type: 'approve' | 'deny' }>
+
 /** A process through all its lives. */
 interface Life {
   readonly name: string
@@ -156,6 +158,8 @@ class FleetWorld {
   /** Names of lives that are over, by machine. */
   readonly #ended = new Set<string>()
   readonly #begun = new Map<number, Begun>()
+  /** The decisions of people, by the keys under which they are sent. */
+  readonly #decisions = new Map<string, OutsideCommandAbout>()
   /** What was asked for and has no answer yet. */
   #pending = 0
   #isReady = false
@@ -274,6 +278,7 @@ class FleetWorld {
         this.#fault(4, `${about} is not what the store has accepted`)
       for (const { law, seq, what } of checkLaws(events)) this.#fault(law, `${about}, event ${seq}: ${what}`)
       this.#judgeStarts(about, events)
+      this.#judgeApprovals(about, events)
     }
     for (const { law, runId, seq, what } of checkBudgets(runs))
       this.#fault(law, `${name}, run ${runId}, event ${seq}: ${what}`)
@@ -294,6 +299,33 @@ class FleetWorld {
       const known = starts.some(({ attempt }) => this.#books.starts.has(`${event.toolCallId} ${attempt}`))
       if (!known)
         this.#fault(2, `${about}, event ${event.seq}: ${event.name} has a result, and has done nothing`)
+    }
+  }
+
+  /** Law 13, against what people have sent: a decision on record is theirs, and lets one attempt start, here alone. */
+  #judgeApprovals(about: string, events: readonly RuntimeEvent[]): void {
+    for (const event of events) {
+      const { seq, toolCallId } = event
+      if (event.type === 'approval_decided' && event.inboxKey !== undefined) {
+        const sent = this.#decisions.get(event.inboxKey)
+        const isSame = sent?.attempt === event.attempt && sent.inputDigest === event.inputDigest
+        if (sent && !isSame)
+          this.#fault(13, `${about}, event ${seq}: ${sent.by} decided about attempt ${sent.attempt}`)
+      }
+      if (event.type !== 'tool_started' || event.recorded !== undefined) continue
+      const { attempt } = event
+      const mine = events.filter((each) => each.seq < seq && each.toolCallId === toolCallId)
+      const asked = mine.find((each) => each.type === 'approval_requested' && each.attempt === attempt)
+      const isLet = mine.some(
+        (each) =>
+          each.type === 'approval_decided' && each.attempt === attempt && each.approved && !each.elsewhere,
+      )
+      const isShared = events[0]?.type === 'run_started' && seq <= (events[0].parent?.seq ?? 0)
+      if (asked && !isLet && !isShared)
+        this.#fault(
+          13,
+          `${about}, event ${seq}: ${toolCallId} starts, and nobody here has approved attempt ${attempt}`,
+        )
     }
   }
 
@@ -556,6 +588,8 @@ class FleetWorld {
         return this.#send(store, runId, { type: act, message, receipt: key }, { key, process })
       case 'fork':
         return this.#fork(begun, process, key)
+      case 'branch':
+        return this.#branch(begun, process, key)
       case 'resume':
         return this.#insist(key, async () => {
           const { site } = this.#siteOf(this.#living(process), store)
@@ -583,6 +617,25 @@ class FleetWorld {
     })
   }
 
+  /** Begins a run with the history of another one, up to some event of it. */
+  #branch({ runId, store }: Begun, process: number, key: string): void {
+    const place = this.#world.chance(key)()
+    const {
+      agent: name,
+      input,
+      options = {},
+    } = this.#fleet.start(this.#world.chance(`start of ${key}`), 1_000)
+    let atSeq: number | undefined
+    this.#insist(key, async () => {
+      const { site, agents } = this.#siteOf(this.#living(process), store)
+      const agent = agents.find((each) => each.name === name)
+      if (agent === undefined) throw new ConfigurationError(`The fleet has no agent ${name}.`)
+      atSeq ??= 1 + Math.floor(place * (this.#stores[store]?.model.runs.get(runId)?.events.length ?? 0))
+      const own = { ...options, idempotencyKey: key, sessionId: `session of ${key}`, from: { runId, atSeq } }
+      await this.#wake(store, await site.runtime.enqueue(agent, input, own))
+    })
+  }
+
   /** Sends a command until it is decided: by the desk, which only puts it there, or by a process that takes the run. */
   #send(
     store: number,
@@ -594,6 +647,7 @@ class FleetWorld {
       onRefused,
     }: { readonly key: string; readonly process: number; readonly onRefused?: () => void },
   ): void {
+    if (command.type === 'approve' || command.type === 'deny') this.#decisions.set(key, command)
     const isPosted = this.#world.chance(`way of ${key}`)() < 0.7
     this.#insist(key, async () => {
       if (isPosted) {
@@ -660,6 +714,26 @@ class FleetWorld {
         if (random() < 0.1) this.#send(store, runId, command, { key, process })
       })
     }
+    this.#decideInTheEnd(store, event)
+  }
+
+  /** What was posted may have been refused later, such as a changed input: whoever sees the question again decides again. */
+  #decideInTheEnd(store: number, event: EventOf<'approval_requested'> & RuntimeEvent): void {
+    const { runId, toolCallId, attempt, inputDigest, seq } = event
+    this.#world.after(120_000, this.#people, () => {
+      const events = this.#stores[store]?.model.runs.get(runId)?.events ?? []
+      const isSettled = events.some((each) => each.seq > seq && each.toolCallId === toolCallId)
+      if (isSettled || events.at(-1)?.type === 'run_finished') return
+      const command = {
+        type: 'deny',
+        toolCallId,
+        attempt,
+        inputDigest,
+        by: 'person 3',
+        reason: 'Too late.',
+      } as const
+      this.#send(store, runId, command, { key: `decision 3 ${toolCallId} ${attempt} ${seq}`, process: 0 })
+    })
   }
 
   #settle(

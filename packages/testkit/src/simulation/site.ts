@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs'
-import type { Clock, Model, ModelRequest, RunId, Tool } from '@tallystick/core'
+import type { Clock, Model, ModelRequest, RunId, RuntimeEvent, Tool } from '@tallystick/core'
 import {
   type Json,
   type ModelSignal,
@@ -7,6 +7,7 @@ import {
   toCanonicalJson,
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
+import { checkTranscript } from '../judges/laws.ts'
 import type { Connection, SimulatedStore } from './store.ts'
 import type { ReportFault } from './store-model.ts'
 import { type Actor, createLane, type World } from './world.ts'
@@ -103,14 +104,18 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
   function checkCall(model: Model, request: ModelRequest): void {
     const open = connection.calls.filter((call) => call.model.modelId === model.modelId)
     const named = open.find(({ runId }) => request.instructions.includes(runId))
+    // A fork may send the instructions of the run that it forks.
+    const isForked = open.some(({ runId }) => isFork(store.model.runs.get(runId)?.events))
     const call = named ?? open[0]
     if (call === undefined)
       return fault(8, `${actor.name} called ${model.modelId}, and no call of it is on record`)
     connection.calls.splice(connection.calls.indexOf(call), 1)
     const about = `the model call at event ${call.seq} of ${call.runId}`
     if (!store.isSynced(call.runId, call.seq)) fault(8, `${about} began before it was durable`)
-    if (call.type !== 'model_call_started' || (named === undefined && open.length > 1)) return
-    const text = toCanonicalJson(request as unknown as Json)
+    if (call.type !== 'model_call_started' || (open.length > 1 && (named === undefined || isForked))) return
+    for (const what of checkTranscript(request.messages)) fault(3, `${about}: ${what}`)
+    // A fork names the calls that it shares by ids of its own, and the digest does not look at them.
+    const text = toCanonicalJson(request as unknown as Json).replaceAll(/\bcall_[0-9a-f]{32}_/g, 'call_')
     const before = books.requests.get(call.requestDigest)
     if (before !== undefined && before !== text)
       fault(7, `${about} sent another request than one before of the same digest`)
@@ -154,6 +159,10 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
         }, longestSignalMs),
     }),
   }
+}
+
+function isFork([first]: readonly RuntimeEvent[] = []): boolean {
+  return first?.type === 'run_started' && first.parent?.relation === 'fork'
 }
 
 interface StartedCall {
