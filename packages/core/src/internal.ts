@@ -78,6 +78,7 @@ export {
 } from './events/usage.ts'
 
 // The machine
+export { computeLeft, sumSpent } from './machine/budget.ts'
 export {
   type EventBatch,
   type Recording,

@@ -15,6 +15,7 @@ import { RunMenu } from './actions/run-menu.tsx'
 import { Conversation } from './conversation.tsx'
 import { EventList } from './event-list.tsx'
 import { ModelSaw } from './model-saw.tsx'
+import { MoneyView } from './money/money.tsx'
 import { RunList } from './run-list.tsx'
 import { Scrubber } from './scrubber.tsx'
 import { EventView, StateView } from './state-view.tsx'
@@ -24,6 +25,7 @@ import { Timeline } from './timeline/timeline.tsx'
 const middle: readonly Tab[] = [
   { id: 'saw', label: 'Model saw', view: ModelSaw },
   { id: 'events', label: 'Events', view: EventList, isFlush: true },
+  { id: 'money', label: 'Money', view: MoneyView },
 ]
 const right: readonly Tab[] = [
   { id: 'state', label: 'State', view: StateView },

@@ -1,6 +1,7 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
+import { MoneyBuilder } from './money.ts'
 import { TimelineBuilder } from './timeline.ts'
 
 /** So many events are folded again at most to find a state. */
@@ -16,6 +17,7 @@ export class RunModel {
   /** The event by which each message entered the history. */
   readonly #seqOfMessage = new WeakMap<object, number>()
   readonly timeline = new TimelineBuilder()
+  readonly money = new MoneyBuilder()
 
   /** Why the events after the last good one cannot be folded. */
   fault: { readonly seq: number; readonly message: string } | undefined
@@ -46,6 +48,7 @@ export class RunModel {
   #fold(event: RuntimeEvent): void {
     const state = this.#next(this.#last, event)
     this.#last = state
+    this.money.add(event, state)
     if (event.seq % eventsPerSnapshot === 0) this.#snapshots.push(state)
   }
 

@@ -6,6 +6,7 @@ import { type CallFacts, type CallLine, describeCallFacts, listCalls } from './c
 import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
 import { compareRuns, type Pair } from './pair.ts'
 import { describeForkPlace, type ForkPlace } from './fork-place.ts'
+import type { Money } from './money.ts'
 import { RunModel } from './run-model.ts'
 import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
@@ -116,6 +117,11 @@ class RunWorker {
   /** The open run over time. */
   readTimeline(): Timeline {
     return this.#model.timeline.build()
+  }
+
+  /** What the open run used. */
+  readMoney(): Money {
+    return this.#model.money.build()
   }
 
   /** Another run over time, such as a child run of the open one. */

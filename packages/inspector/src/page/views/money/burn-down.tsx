@@ -1,0 +1,149 @@
+import { signal } from '@preact/signals'
+import type { JSX } from 'preact'
+import { useMemo, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import { goTo, lastSeq, seq } from '../../state/open-run.ts'
+import { Chart, type ChartPlan, makeAxis, type ReadColour } from '../../ui/chart.tsx'
+import type { Budget } from '../../worker/money.ts'
+import { formatAmount, nameField } from './amounts.ts'
+
+/** The budget that is drawn; the first with a limit, until one is chosen. */
+const chosen = signal<Budget['field'] | undefined>(undefined)
+/** More points than these are not told apart on a screen. */
+const maxPoints = 1_000
+
+/** A budget over the events of the run: what is left of its limit, or what was spent where it has none. */
+export function BurnDown({ budgets }: { readonly budgets: readonly Budget[] }): JSX.Element | null {
+  const drawn = budgets.filter(({ points }) => points.length > 1)
+  const limited = drawn.filter(({ points }) => points.at(-1)!.max !== undefined)
+  const usual = limited.find(({ field }) => field === 'costUsd') ?? limited[0] ?? drawn[0]
+  const budget = drawn.find(({ field }) => field === chosen.value) ?? usual
+  if (budget === undefined) return null
+  return (
+    <div class="section">
+      <div class="heading">
+        <h3>{isLimited(budget) ? 'Left of the budget' : 'Spent'}</h3>
+        <select
+          aria-label="Budget"
+          value={budget.field}
+          onChange={(event) => (chosen.value = event.currentTarget.value as Budget['field'])}
+        >
+          {drawn.map(({ field }) => (
+            <option key={field} value={field}>
+              {nameField(field)}
+            </option>
+          ))}
+        </select>
+      </div>
+      <BurnDownChart budget={budget} />
+      <p class="soft">
+        {isLimited(budget)
+          ? 'The line is what is left, the hatched part what calls and child runs under way may still use.'
+          : 'This budget has no limit.'}
+      </p>
+    </div>
+  )
+}
+
+function isLimited({ points }: Budget): boolean {
+  return points.at(-1)?.max !== undefined
+}
+
+function BurnDownChart({ budget }: { readonly budget: Budget }): JSX.Element {
+  const last = lastSeq.value
+  const limited = isLimited(budget)
+  const data = useMemo((): uPlot.AlignedData => {
+    const step = Math.ceil(budget.points.length / maxPoints)
+    const points = budget.points.filter(
+      (_, index) => index % step === 0 || index === budget.points.length - 1,
+    )
+    const rows = [...points, { ...points.at(-1)!, seq: Math.max(last, points.at(-1)!.seq) }]
+    const value = ({ max, spent }: Budget['points'][number]): number =>
+      limited ? Math.max(0, (max ?? spent) - spent) : spent
+    return [
+      rows.map((point) => point.seq),
+      rows.map(value),
+      rows.map((point) => Math.max(0, value(point) - (limited ? point.granted : 0))),
+    ]
+  }, [budget.points, last, limited])
+  const plan = useMemo(
+    (): ChartPlan => ({
+      key: `${budget.field} ${limited}`,
+      data,
+      height: 144,
+      make: (read) => makeOptions(read, budget.field, limited),
+    }),
+    [budget.field, limited, data],
+  )
+  const place = useRef<HTMLDivElement>(null)
+  const share = last > 1 ? (seq.value - 1) / (last - 1) : 1
+  const words = limited ? 'what is left' : 'what was spent'
+  return (
+    <div class="burn-down" ref={place}>
+      <Chart plan={plan} label={`${nameField(budget.field)}: ${words} over ${last} events`} />
+      <div class="now" style={{ left: `calc(64px + (100% - 72px) * ${share})` }} aria-hidden="true" />
+    </div>
+  )
+}
+
+function makeOptions(
+  read: ReadColour,
+  field: Budget['field'],
+  limited: boolean,
+): Omit<uPlot.Options, 'width' | 'height'> {
+  const stepped = uPlot.paths.stepped!({ align: 1 })
+  const accent = read('accent')
+  return {
+    padding: [8, 8, 0, 0],
+    legend: { show: false },
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: false, y: false },
+      bind: {
+        click: (chart) => () => {
+          const at = chart.posToVal(chart.cursor.left ?? 0, 'x')
+          goTo(Math.round(at))
+          return null
+        },
+      },
+    },
+    scales: {
+      x: { time: false, range: (_, min, max) => [Math.min(1, min), Math.max(2, max)] },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
+    },
+    axes: [
+      makeAxis(read, { size: 24, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString('en')) }),
+      makeAxis(read, { size: 64, values: (_, ticks) => ticks.map((tick) => formatAmount(field, tick)) }),
+    ],
+    series: [
+      {},
+      { paths: stepped, stroke: accent, width: 1.5, points: { show: false } },
+      {
+        paths: stepped,
+        stroke: limited ? read('text-soft') : accent,
+        ...(limited && { dash: [4, 4] }),
+        width: 1,
+        fill: read('accent-soft'),
+        points: { show: false },
+      },
+    ],
+    ...(limited && { bands: [{ series: [1, 2], fill: makeHatch(accent) }] }),
+  }
+}
+
+function makeHatch(colour: string): CanvasPattern | string {
+  const ratio = devicePixelRatio
+  const canvas = document.createElement('canvas')
+  canvas.width = canvas.height = Math.round(8 * ratio)
+  const pen = canvas.getContext('2d')!
+  pen.strokeStyle = colour
+  pen.lineWidth = ratio
+  for (const x of [-canvas.width, 0, canvas.width]) {
+    pen.beginPath()
+    pen.moveTo(x, canvas.width)
+    pen.lineTo(x + canvas.width, 0)
+    pen.stroke()
+  }
+  return pen.createPattern(canvas, 'repeat') ?? colour
+}
