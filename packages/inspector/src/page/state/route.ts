@@ -20,14 +20,23 @@ export interface Route {
   readonly session?: string
   readonly subject?: string
   readonly tag?: string
+  /** Words to search for. */
   readonly q?: string
+  /** A value within the input of a call, as `order=A-7`. */
+  readonly input?: string
+  /** Runs that began in this time, its end not included; milliseconds since 1970 UTC. */
+  readonly since?: number
+  readonly until?: number
 }
 
 type Names = keyof Route
 
 function parseRoute(fragment: string): Route {
-  const { at, ...texts } = Object.fromEntries(new URLSearchParams(fragment.slice(1)))
-  return { ...texts, ...(at !== undefined && /^\d{1,9}$/.test(at) && { at: Number(at) }) }
+  const { at, since, until, ...texts } = Object.fromEntries(new URLSearchParams(fragment.slice(1)))
+  const numbers = Object.entries({ at, since, until }).flatMap(([name, text]) =>
+    text !== undefined && /^\d{1,14}$/.test(text) ? [[name, Number(text)]] : [],
+  )
+  return { ...texts, ...Object.fromEntries(numbers) }
 }
 
 function formatRoute(route: Route): string {

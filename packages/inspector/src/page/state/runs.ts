@@ -17,22 +17,36 @@ const refreshMs = 1_000
 let asked = 0
 
 function readQuery(): RunQuery {
-  const { status, agent, tool, outcome, session: sessionId, subject, tag } = route.value
+  const { status, agent, tool, outcome, session: sessionId, subject, tag, since } = route.value
   const given = Object.entries({ agent, tool, outcome, sessionId, subject, tag }).filter(([, text]) => text)
   const statuses = (status ?? '')
     .split(',')
     .filter((each): each is RowStatus => rowStatuses.includes(each as RowStatus))
-  return { ...Object.fromEntries(given), ...(statuses.length > 0 && { status: statuses }), limit: pageSize }
+  return {
+    ...Object.fromEntries(given),
+    ...(statuses.length > 0 && { status: statuses }),
+    ...(since !== undefined && { since }),
+    limit: pageSize,
+  }
 }
 
-/** Reads the first page of the list anew, keeping as many rows as there are. */
+/** Runs of a page that began in the time of the address. A server looks at when they ended. */
+function pickOfTime(runs: readonly RunRow[]): readonly RunRow[] {
+  const { since = 0, until = Infinity } = route.peek()
+  return runs.filter(({ startedAt }) => startedAt >= since && startedAt < until)
+}
+
+/** Reads the first page of the list anew. Rows that come after it stay, so that the list does not jump. */
 export async function refresh(): Promise<void> {
   const mine = ++asked
   try {
     const page = await source.value.listRuns(readQuery())
     if (mine !== asked) return
-    rows.value = page.runs
-    before.value = page.before
+    const last = page.runs.at(-1)?.runId
+    const known = listState.peek() === 'ready' ? rows.peek() : []
+    const place = known.findIndex(({ runId }) => runId === last)
+    rows.value = [...pickOfTime(page.runs), ...(place < 0 ? [] : known.slice(place + 1))]
+    if (place < 0 || place === known.length - 1) before.value = page.before
     listTrouble.value = undefined
   } catch (error) {
     if (mine === asked) listTrouble.value = (error as Error).message
@@ -49,7 +63,7 @@ export async function readMore(): Promise<void> {
   try {
     const page = await source.value.listRuns({ ...readQuery(), before: place })
     if (mine !== asked) return
-    rows.value = [...rows.value, ...page.runs]
+    rows.value = [...rows.value, ...pickOfTime(page.runs)]
     before.value = page.before
   } catch (error) {
     listTrouble.value = (error as Error).message
@@ -61,7 +75,7 @@ export function keepRuns(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let key = ''
   const stopFilters = effect(() => {
-    const query = JSON.stringify(readQuery())
+    const query = JSON.stringify([readQuery(), route.value.until])
     if (query === key) return
     key = query
     listState.value = 'loading'

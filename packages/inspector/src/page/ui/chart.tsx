@@ -79,3 +79,23 @@ export function makeAxis(read: ReadColour, more: Partial<uPlot.Axis> = {}): uPlo
     ...more,
   }
 }
+
+/** A hatched fill, so that colour is not the only sign. */
+export function makeHatch(colour: string, ground?: string): CanvasPattern | string {
+  const canvas = document.createElement('canvas')
+  const size = (canvas.width = canvas.height = Math.round(8 * devicePixelRatio))
+  const pen = canvas.getContext('2d')!
+  if (ground !== undefined) {
+    pen.fillStyle = ground
+    pen.fillRect(0, 0, size, size)
+  }
+  pen.strokeStyle = colour
+  pen.lineWidth = devicePixelRatio
+  for (const x of [-size, 0, size]) {
+    pen.beginPath()
+    pen.moveTo(x, size)
+    pen.lineTo(x + size, 0)
+    pen.stroke()
+  }
+  return pen.createPattern(canvas, 'repeat') ?? colour
+}

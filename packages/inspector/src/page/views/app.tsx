@@ -16,7 +16,8 @@ import { Conversation } from './conversation.tsx'
 import { EventList } from './event-list.tsx'
 import { ModelSaw } from './model-saw.tsx'
 import { MoneyView } from './money/money.tsx'
-import { RunList } from './run-list.tsx'
+import { Overview } from './overview/overview.tsx'
+import { RunList } from './runs/run-list.tsx'
 import { Scrubber } from './scrubber.tsx'
 import { EventView, StateView } from './state-view.tsx'
 import { Timeline } from './timeline/timeline.tsx'
@@ -44,19 +45,15 @@ export function App(): JSX.Element {
     <div class={run === undefined ? 'page' : 'page has-run'}>
       <header class="bar">
         {run !== undefined && (
-          <button
-            type="button"
-            class="quiet only-narrow"
-            onClick={() => go({ run: undefined, at: undefined })}
-          >
-            ‹ Runs
+          <button type="button" class="quiet" onClick={() => go({ run: undefined, at: undefined })}>
+            ‹ Overview
           </button>
         )}
         <h1>{showHidden(title)}</h1>
         <BarEnd />
       </header>
       <RunList />
-      <main class="run">{run === undefined ? <NoRun /> : <OpenRun run={run} />}</main>
+      <main class="run">{run === undefined ? <Overview /> : <OpenRun run={run} />}</main>
     </div>
   )
 }
@@ -106,14 +103,6 @@ function Keys({ onClose }: { readonly onClose: () => void }): JSX.Element {
         </tbody>
       </table>
     </Dialog>
-  )
-}
-
-function NoRun(): JSX.Element {
-  return (
-    <div class="empty">
-      <p>Choose a run to see what happened in it.</p>
-    </div>
   )
 }
 

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { goTo, lastSeq, seq } from '../../state/open-run.ts'
-import { Chart, type ChartPlan, makeAxis, type ReadColour } from '../../ui/chart.tsx'
+import { Chart, type ChartPlan, makeAxis, makeHatch, type ReadColour } from '../../ui/chart.tsx'
 import type { Budget } from '../../worker/money.ts'
 import { formatAmount, nameField } from './amounts.ts'
 
@@ -130,20 +130,4 @@ function makeOptions(
     ],
     ...(limited && { bands: [{ series: [1, 2], fill: makeHatch(accent) }] }),
   }
-}
-
-function makeHatch(colour: string): CanvasPattern | string {
-  const ratio = devicePixelRatio
-  const canvas = document.createElement('canvas')
-  canvas.width = canvas.height = Math.round(8 * ratio)
-  const pen = canvas.getContext('2d')!
-  pen.strokeStyle = colour
-  pen.lineWidth = ratio
-  for (const x of [-canvas.width, 0, canvas.width]) {
-    pen.beginPath()
-    pen.moveTo(x, canvas.width)
-    pen.lineTo(x + canvas.width, 0)
-    pen.stroke()
-  }
-  return pen.createPattern(canvas, 'repeat') ?? colour
 }

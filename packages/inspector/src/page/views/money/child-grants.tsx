@@ -39,7 +39,7 @@ function Grant({
   const isOver = part !== undefined && part > 1
   return (
     <div class="grant">
-      {node && <StatusSign status={node.status} />}
+      {node ? <StatusSign status={node.status} /> : <span />}
       <button
         type="button"
         class="quiet"
@@ -66,7 +66,7 @@ function Grant({
           : formatCost(cost)}
         {isOver && <b class="bad"> over</b>}
       </span>
-      <span class="soft">of {describeGrant(grant)}</span>
+      <span class="soft of">of {describeGrant(grant)}</span>
     </div>
   )
 }

@@ -1,0 +1,93 @@
+import type { JSX } from 'preact'
+import { useEffect } from 'preact/hooks'
+import type { StatsBucket } from '../../../api.ts'
+import { keepOverview, range, ranges, stats, statsTrouble } from '../../state/overview.ts'
+import { source } from '../../state/source.ts'
+import { DueRuns, Leases } from './due.tsx'
+import { Reasons } from './reasons.tsx'
+import { CostChart, DurationChart, RunsChart } from './stats-charts.tsx'
+import { StatsTable } from './stats-table.tsx'
+import './overview.css'
+
+/** The ledger as a whole, while no run is open: runs over time, why they failed, what is due, and who drives what. */
+export function Overview(): JSX.Element {
+  useEffect(() => keepOverview(), [])
+  if (source.value.kind !== 'server') {
+    return (
+      <div class="empty">
+        <p>Choose a run to see what happened in it.</p>
+      </div>
+    )
+  }
+  return (
+    <div class="overview" tabIndex={0} role="region" aria-label="Overview">
+      <div class="ranges" role="group" aria-label="Time">
+        {ranges.map((each) => (
+          <button
+            key={each.id}
+            type="button"
+            class="quiet"
+            aria-pressed={range.value === each}
+            onClick={() => (range.value = each)}
+          >
+            {each.words}
+          </button>
+        ))}
+      </div>
+      {statsTrouble.value !== undefined && (
+        <p class="notice bad" role="alert">
+          {statsTrouble.value}
+        </p>
+      )}
+      <div class="panels">
+        {stats.value !== undefined && <StatsPanels buckets={stats.value} />}
+        <Panel title="Due">
+          <DueRuns />
+        </Panel>
+        <Panel title="Leases">
+          <Leases />
+        </Panel>
+      </div>
+      <StatsTable buckets={stats.value ?? []} />
+    </div>
+  )
+}
+
+function StatsPanels({ buckets }: { readonly buckets: readonly StatsBucket[] }): JSX.Element {
+  return (
+    <>
+      <Panel title="Runs" hint="A bar opens its runs.">
+        <RunsChart buckets={buckets} />
+      </Panel>
+      <Panel title="Failures by reason">
+        <Reasons buckets={buckets} />
+      </Panel>
+      <Panel title="Cost">
+        <CostChart buckets={buckets} />
+      </Panel>
+      <Panel title="Time to the end" hint="Half of them, and 95%, took at most so long.">
+        <DurationChart buckets={buckets} />
+      </Panel>
+    </>
+  )
+}
+
+function Panel({
+  title,
+  hint,
+  children,
+}: {
+  readonly title: string
+  readonly hint?: string
+  readonly children: JSX.Element
+}): JSX.Element {
+  return (
+    <section class="panel" aria-label={title}>
+      <div class="head">
+        <h2>{title}</h2>
+        {hint !== undefined && <span class="faint">{hint}</span>}
+      </div>
+      {children}
+    </section>
+  )
+}

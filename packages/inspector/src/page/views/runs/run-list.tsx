@@ -1,0 +1,84 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import type { JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { before, listState, listTrouble, readMore, rows } from '../../state/runs.ts'
+import { hits, keepSearch } from '../../state/search.ts'
+import { Filters, hasFilter } from './filters.tsx'
+import { Hits } from './hits.tsx'
+import { RunEntry, runEntryHeight } from './run-entry.tsx'
+import './runs.css'
+
+/** The runs of the ledger, newest first, as the filters let them through; or the events that a search found. */
+export function RunList(): JSX.Element {
+  useEffect(() => keepSearch(), [])
+  return (
+    <nav class="runs" aria-label="Runs">
+      <Filters />
+      {hits.value === undefined ? <Runs /> : <Hits />}
+    </nav>
+  )
+}
+
+function Runs(): JSX.Element {
+  const isEmpty = rows.value.length === 0 && before.value === undefined
+  return (
+    <>
+      {listTrouble.value !== undefined && (
+        <p class="notice bad" role="alert">
+          {listTrouble.value}
+        </p>
+      )}
+      {listState.value === 'ready' && isEmpty && listTrouble.value === undefined ? <NoRuns /> : <Rows />}
+    </>
+  )
+}
+
+function NoRuns(): JSX.Element {
+  if (hasFilter()) {
+    return (
+      <div class="empty">
+        <p>No run fits these filters.</p>
+      </div>
+    )
+  }
+  return (
+    <div class="empty">
+      <p>
+        <b>No runs yet.</b>
+      </p>
+      <p>As soon as an agent runs with this ledger, its run is here.</p>
+    </div>
+  )
+}
+
+function Rows(): JSX.Element {
+  const scroller = useRef<HTMLDivElement>(null)
+  const shown = rows.value
+  const list = useVirtualizer({
+    count: shown.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => runEntryHeight,
+    overscan: 8,
+  })
+  const items = list.getVirtualItems()
+  const isAtEnd = (items.at(-1)?.index ?? 0) >= shown.length - 1
+  useEffect(() => {
+    if (isAtEnd && before.value !== undefined) void readMore()
+  }, [isAtEnd, shown.length, before.value])
+  return (
+    <div class="list" ref={scroller} aria-busy={listState.value === 'loading'}>
+      <ul style={{ height: `${list.getTotalSize()}px`, position: 'relative' }}>
+        {items.map(({ index, start }) => {
+          const row = shown[index]
+          return (
+            row && (
+              <li key={row.runId} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
+                <RunEntry row={row} />
+              </li>
+            )
+          )
+        })}
+      </ul>
+    </div>
+  )
+}
