@@ -10,7 +10,7 @@ import {
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import { manualClock, scriptedModel, type ScriptedStep, waitUntilSettled } from '@tallystick/testkit'
-import { type Money, MoneyBuilder } from '../src/page/worker/money.ts'
+import { findPoint, type Money, MoneyBuilder } from '../src/page/worker/money.ts'
 
 const price = { inputUsd: 10, outputUsd: 100, cacheReadUsd: 1 }
 const use = (inputTokens: number, outputTokens: number, cacheReadTokens: number = 0): Usage => ({
@@ -87,18 +87,19 @@ describe('what a run used', () => {
     const { budgets, children } = count(events)
     const cost = budgets.find(({ field }) => field === 'costUsd')!
     const started = events.find(({ type }) => type === 'tool_started')!
-    const during = cost.points.findLast(({ seq }) => seq <= started.seq)!
+    const during = findPoint(cost, started.seq)!
     expect(during.max).toBe(1)
     expect(during.granted).toBeCloseTo(children[0]!.grant.costUsd!)
     expect(during.spent + during.granted).toBeLessThanOrEqual(1)
-    expect(cost.points.at(-1)).toMatchObject({ granted: 0 })
+    expect(findPoint(cost, Infinity)).toMatchObject({ granted: 0 })
+    expect(findPoint(cost, 0)).toBeUndefined()
     expect(children).toMatchObject([{ name: 'researcher', spent: { tokens: 550, isEstimated: false } }])
   })
 
   it('has no point where nothing changed', async () => {
     const { budgets } = count(await play([ask, { text: 'Four.', usage: use(2_000, 200) }]))
-    for (const { points } of budgets) {
-      const told = points.map(({ spent, granted, max }) => `${spent} ${granted} ${max}`)
+    for (const { seqs, spent, granted, max } of budgets) {
+      const told = [...seqs].map((_, row) => `${spent[row]} ${granted[row]} ${max[row]}`)
       expect(told.filter((each, index) => each === told[index - 1])).toEqual([])
     }
   })

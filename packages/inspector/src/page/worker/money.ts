@@ -35,11 +35,40 @@ export interface BudgetPoint {
   readonly max?: number
 }
 
-/** One kind of budget over the events of a run. A point holds until the next one. */
+/**
+ * One kind of budget over the events of a run: in each row of the columns the use after event `seqs`, which holds until the
+ * next one. A limit that is not there is `NaN`. Columns are cheap to hand to another thread, however long the run is.
+ */
 export interface Budget {
   readonly field: GrantField
   readonly limit: LimitName
-  readonly points: readonly BudgetPoint[]
+  readonly seqs: Float64Array
+  readonly spent: Float64Array
+  readonly granted: Float64Array
+  readonly max: Float64Array
+}
+
+/** The last row of a budget up to an event; -1 before the first. */
+export function findRow({ seqs }: Budget, seq: number): number {
+  let low = 0
+  let high = seqs.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (seqs[middle]! <= seq) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+/** The budget after an event; `undefined` before the first. */
+export function findPoint(budget: Budget, seq: number): BudgetPoint | undefined {
+  const row = findRow(budget, seq)
+  if (row < 0) return undefined
+  const max = budget.max[row]!
+  return {
+    ...{ seq: budget.seqs[row]!, spent: budget.spent[row]!, granted: budget.granted[row]! },
+    ...(!Number.isNaN(max) && { max }),
+  }
 }
 
 /** What was granted to a child run. */
@@ -104,9 +133,17 @@ export class MoneyBuilder {
   }
 
   build(): Money {
-    const budgets = grantFields.map((field) => ({
-      ...{ field, limit: limitOfField[field], points: this.#points.get(field) ?? [] },
-    }))
+    const budgets = grantFields.map((field): Budget => {
+      const points = this.#points.get(field) ?? []
+      const read = (of: (point: BudgetPoint) => number): Float64Array => Float64Array.from(points, of)
+      return {
+        ...{ field, limit: limitOfField[field] },
+        seqs: read(({ seq }) => seq),
+        spent: read(({ spent }) => spent),
+        granted: read(({ granted }) => granted),
+        max: read(({ max }) => max ?? NaN),
+      }
+    })
     return { spenders: this.#spenders, budgets, children: [...this.#children.values()] }
   }
 

@@ -1,5 +1,5 @@
 import { formatCost, formatDuration } from '../../ui/text.tsx'
-import type { Budget, BudgetPoint, Spender } from '../../worker/money.ts'
+import type { Budget, Spender } from '../../worker/money.ts'
 
 const fieldWords: Readonly<Record<Budget['field'], string>> = {
   costUsd: 'Cost',
@@ -23,18 +23,6 @@ export function formatAmount(field: Budget['field'], amount: number): string {
 export function formatTokens(tokens: number): string {
   if (tokens >= 999_500) return `${(tokens / 1_000_000).toFixed(1)} M`
   return tokens >= 10_000 ? `${Math.round(tokens / 1_000)} k` : tokens.toLocaleString('en')
-}
-
-/** The budget after an event. */
-export function findPoint({ points }: Budget, seq: number): BudgetPoint | undefined {
-  let low = 0
-  let high = points.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (points[middle]!.seq <= seq) low = middle + 1
-    else high = middle
-  }
-  return points[low - 1]
 }
 
 /** How much of the input came from the provider's cache, from 0 to 1; `undefined` if that is not known. */

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { seq } from '../../state/open-run.ts'
-import type { Budget, Spender } from '../../worker/money.ts'
-import { computeCachedShare, findPoint, formatAmount, nameField } from './amounts.ts'
+import { type Budget, findPoint, type Spender } from '../../worker/money.ts'
+import { computeCachedShare, formatAmount, nameField } from './amounts.ts'
 import { Estimate } from './estimate.tsx'
 
 /** What was spent of each budget by the event that is looked at. Kinds of tokens are shown where they have a limit. */
@@ -15,7 +15,7 @@ export function BudgetCards({
   const isEstimated = spenders.some((spender) => spender.seq <= seq.value && spender.estimated.length > 0)
   const shown = [...budgets]
     .sort((one, other) => order.indexOf(one.field) - order.indexOf(other.field))
-    .filter(({ field, points }) => points.at(-1)?.max !== undefined || !field.endsWith('putTokens'))
+    .filter(({ field, max }) => max.at(-1)! >= 0 || !field.endsWith('putTokens'))
   return (
     <ul class="cards">
       {shown.map((budget) => (

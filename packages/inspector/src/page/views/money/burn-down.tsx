@@ -14,8 +14,8 @@ const maxPoints = 1_000
 
 /** A budget over the events of the run: what is left of its limit, or what was spent where it has none. */
 export function BurnDown({ budgets }: { readonly budgets: readonly Budget[] }): JSX.Element | null {
-  const drawn = budgets.filter(({ points }) => points.length > 1)
-  const limited = drawn.filter(({ points }) => points.at(-1)!.max !== undefined)
+  const drawn = budgets.filter(({ seqs }) => seqs.length > 1)
+  const limited = drawn.filter(isLimited)
   const usual = limited.find(({ field }) => field === 'costUsd') ?? limited[0] ?? drawn[0]
   const budget = drawn.find(({ field }) => field === chosen.value) ?? usual
   if (budget === undefined) return null
@@ -45,27 +45,14 @@ export function BurnDown({ budgets }: { readonly budgets: readonly Budget[] }): 
   )
 }
 
-function isLimited({ points }: Budget): boolean {
-  return points.at(-1)?.max !== undefined
+function isLimited({ max }: Budget): boolean {
+  return max.at(-1)! >= 0
 }
 
 function BurnDownChart({ budget }: { readonly budget: Budget }): JSX.Element {
   const last = lastSeq.value
   const limited = isLimited(budget)
-  const data = useMemo((): uPlot.AlignedData => {
-    const step = Math.ceil(budget.points.length / maxPoints)
-    const points = budget.points.filter(
-      (_, index) => index % step === 0 || index === budget.points.length - 1,
-    )
-    const rows = [...points, { ...points.at(-1)!, seq: Math.max(last, points.at(-1)!.seq) }]
-    const value = ({ max, spent }: Budget['points'][number]): number =>
-      limited ? Math.max(0, (max ?? spent) - spent) : spent
-    return [
-      rows.map((point) => point.seq),
-      rows.map(value),
-      rows.map((point) => Math.max(0, value(point) - (limited ? point.granted : 0))),
-    ]
-  }, [budget.points, last, limited])
+  const data = useMemo(() => makeData(budget, last, limited), [budget, last, limited])
   const plan = useMemo(
     (): ChartPlan => ({
       key: `${budget.field} ${limited}`,
@@ -84,6 +71,28 @@ function BurnDownChart({ budget }: { readonly budget: Budget }): JSX.Element {
       <div class="now" style={{ left: `calc(64px + (100% - 72px) * ${share})` }} aria-hidden="true" />
     </div>
   )
+}
+
+/** What is left of a budget, or what was spent of it; and the same without what is granted. */
+function makeData(
+  { seqs, spent, granted, max }: Budget,
+  last: number,
+  limited: boolean,
+): [number[], number[], number[]] {
+  const data: [number[], number[], number[]] = [[], [], []]
+  const step = Math.ceil(seqs.length / maxPoints)
+  const add = (seq: number, row: number): void => {
+    const value = limited
+      ? Math.max(0, (max[row]! >= 0 ? max[row]! : spent[row]!) - spent[row]!)
+      : spent[row]!
+    data[0].push(seq)
+    data[1].push(value)
+    data[2].push(limited ? Math.max(0, value - granted[row]!) : value)
+  }
+  for (let row = 0; row < seqs.length; row += step) add(seqs[row]!, row)
+  const end = seqs.length - 1
+  if (end >= 0) add(Math.max(last, seqs[end]!), end)
+  return data
 }
 
 function makeOptions(
