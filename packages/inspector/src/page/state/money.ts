@@ -17,11 +17,15 @@ const refreshMs = 500
 export function keepMoney(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let of: string | undefined
+  /** How long the last one took: of a long run it is read less often. */
+  let tookMs = 0
   const read = async (): Promise<void> => {
     timer = undefined
     const id = runId.peek()
     if (id === undefined) return
+    const since = performance.now()
     const made = await worker.readMoney()
+    tookMs = performance.now() - since
     if (id !== runId.peek()) return
     money.value = made
     if (made.children.length === 0) return
@@ -38,7 +42,8 @@ export function keepMoney(): () => void {
       money.value = undefined
       tree.value = undefined
     }
-    if (lastSeq.value > 0) timer ??= setTimeout(() => void read(), money.peek() ? refreshMs : 0)
+    if (lastSeq.value > 0)
+      timer ??= setTimeout(() => void read(), money.peek() ? Math.max(refreshMs, 10 * tookMs) : 0)
   })
   return () => {
     stop()

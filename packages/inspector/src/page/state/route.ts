@@ -1,4 +1,4 @@
-import { computed, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, signal } from '@preact/signals'
 
 /** The place that the page shows, as the fragment of its address holds it: a link shows another person the same. */
 export interface Route {
@@ -46,23 +46,55 @@ function formatRoute(route: Route): string {
   return `#${new URLSearchParams(given)}`
 }
 
-export const route = signal<Route>(parseRoute(location.hash))
+const place = signal<Route>(parseRoute(location.hash))
+const parts = new Map<string, ReadonlySignal<unknown>>()
+
+function readPart(name: string): unknown {
+  const part = parts.get(name) ?? computed(() => place.value[name as Names])
+  parts.set(name, part)
+  return part.value
+}
+
+/**
+ * The place that is shown. What reads a part of it is drawn again only when that part changes: a slider that moves over
+ * events draws nothing that only asks for the run.
+ */
+export const route: { readonly value: Route; readonly peek: () => Route } = {
+  value: new Proxy({}, { get: (_, name) => readPart(String(name)) }),
+  peek: () => place.peek(),
+}
 
 addEventListener('hashchange', () => {
-  if (formatRoute(route.value) !== location.hash) route.value = parseRoute(location.hash)
+  if (formatRoute(place.peek()) !== location.hash) place.value = parseRoute(location.hash)
 })
+
+/** The address is written this long after a move within a run: a slider moves more often than a browser lets one write. */
+const writeMs = 200
+let timer: ReturnType<typeof setTimeout> | undefined
 
 /**
  * Goes to a place. What is left out stays; `undefined` removes it. Places within a run replace each other in the history of
  * the browser, so that Back leads to the run before.
  */
 export function go(change: { readonly [Name in Names]?: Route[Name] | undefined }): void {
-  const next = { ...route.value, ...change } as Route
+  const before = place.peek()
+  const next = { ...before, ...change } as Route
   const fragment = formatRoute(next)
-  if (fragment === location.hash) return
-  const isOtherRun = next.run !== route.value.run
-  route.value = next
-  history[isOtherRun ? 'pushState' : 'replaceState'](null, '', fragment)
+  if (fragment === formatRoute(before)) return
+  const isOtherRun = next.run !== before.run
+  if (isOtherRun) writeAddress()
+  place.value = next
+  if (isOtherRun) history.pushState(null, '', fragment)
+  else timer ??= setTimeout(writeAddress, writeMs)
 }
+
+function writeAddress(): void {
+  if (timer === undefined) return
+  clearTimeout(timer)
+  timer = undefined
+  history.replaceState(null, '', formatRoute(place.peek()))
+}
+
+addEventListener('pagehide', writeAddress)
 
 export const runId = computed(() => route.value.run)

@@ -18,10 +18,14 @@ const refreshMs = 250
 export function keepTimeline(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let of: string | undefined
+  /** How long the last one took: of a long run it is read less often. */
+  let tookMs = 0
   const read = async (): Promise<void> => {
     timer = undefined
     const id = runId.peek()
+    const since = performance.now()
     const made = await worker.readTimeline()
+    tookMs = performance.now() - since
     if (id !== runId.peek() || id === undefined) return
     timeline.value = made
     await Promise.all([...childTimelines.peek().keys()].map(readChild))
@@ -34,7 +38,8 @@ export function keepTimeline(): () => void {
       childTimelines.value = new Map()
       childTrouble.value = undefined
     }
-    if (lastSeq.value > 0) timer ??= setTimeout(() => void read(), timeline.peek() ? refreshMs : 0)
+    if (lastSeq.value > 0)
+      timer ??= setTimeout(() => void read(), timeline.peek() ? Math.max(refreshMs, 10 * tookMs) : 0)
   })
   return () => {
     stop()

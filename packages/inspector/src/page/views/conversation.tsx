@@ -1,4 +1,6 @@
 import type { JSX } from 'preact'
+import { memo } from 'preact/compat'
+import { useState } from 'preact/hooks'
 import { goTo, moment } from '../state/open-run.ts'
 import { go } from '../state/route.ts'
 import { toneOfOutcome } from '../ui/status.tsx'
@@ -14,28 +16,59 @@ const speakers: Readonly<Record<ConversationItem['kind'], string>> = {
   other: 'Model',
 }
 
+/** Parts that are shown at first: a page full, so that a slider can move over long runs. */
+const fewItems = 40
+
 /** The conversation as it was at the event that is looked at. */
 export function Conversation(): JSX.Element {
   const now = moment.value
+  const [shown, setShown] = useState(fewItems)
+  const items = now?.conversation.slice(-shown)
+  const left = (now?.conversation.length ?? 0) - (items?.length ?? 0)
   return (
     <section class="pane" aria-label="Conversation">
       <div class="head">
         <h2>Conversation</h2>
       </div>
       <div class="body" tabIndex={0}>
-        {now !== undefined && now.earlier > 0 && (
-          <p class="soft">{now.earlier} earlier parts are left out.</p>
+        {left > 0 && (
+          <button type="button" class="quiet" onClick={() => setShown(Infinity)}>
+            Show {left} earlier {left === 1 ? 'part' : 'parts'}
+          </button>
+        )}
+        {now !== undefined && left === 0 && now.earlier > 0 && (
+          <p class="soft">
+            {now.earlier.toLocaleString()} earlier parts are left out: go to an event before.
+          </p>
         )}
         {now?.conversation.length === 0 && <p class="soft">Nothing has been said yet.</p>}
-        {now?.conversation.map((item) => (
-          <Said key={item.key} item={item} isNow={item.seq === now.seq || item.isDraft === true} />
+        {items?.map((item) => (
+          <Said key={item.key} item={item} isNow={item.seq === now?.seq || item.isDraft === true} />
         ))}
       </div>
     </section>
   )
 }
 
-function Said({ item, isNow }: { readonly item: ConversationItem; readonly isNow: boolean }): JSX.Element {
+interface SaidProps {
+  readonly item: ConversationItem
+  readonly isNow: boolean
+}
+
+/** A part is drawn again only where it differs: each moment brings the same parts as other objects. */
+const Said = memo(Part, (before, after) => before.isNow === after.isNow && isSame(before.item, after.item))
+
+function isSame(one: ConversationItem, other: ConversationItem): boolean {
+  const { text, ...rest } = one
+  return (
+    text.text === other.text.text &&
+    text.length === other.text.length &&
+    Object.keys(rest).length === Object.keys(other).length - 1 &&
+    (Object.keys(rest) as (keyof typeof rest)[]).every((key) => rest[key] === other[key])
+  )
+}
+
+function Part({ item, isNow }: SaidProps): JSX.Element {
   const { kind, text, seq, name, outcome, status, toolCallId } = item
   return (
     <article class={`said ${kind}${isNow ? ' now' : ''}`}>

@@ -1,8 +1,10 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
+import { memo } from 'preact/compat'
 import { useEffect, useRef } from 'preact/hooks'
 import { goTo, lastSeq, lines, seq } from '../state/open-run.ts'
 import { showHidden } from '../ui/text.tsx'
+import type { EventLine } from '../worker/moment.ts'
 
 /** All events of the run, one line each. */
 export function EventList(): JSX.Element {
@@ -13,7 +15,7 @@ export function EventList(): JSX.Element {
     count,
     getScrollElement: () => scroller.current,
     estimateSize: () => 24,
-    overscan: 20,
+    overscan: 8,
   })
   useEffect(() => list.scrollToIndex(now - 1, { align: 'auto' }), [now])
   return (
@@ -24,21 +26,30 @@ export function EventList(): JSX.Element {
           if (line === undefined) return null
           return (
             <li key={line.seq} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
-              <button
-                type="button"
-                class="line"
-                aria-current={line.seq === now}
-                onClick={() => goTo(line.seq)}
-              >
-                <span class="num soft">{line.seq}</span>
-                <span class="soft">t{line.turn}</span>
-                <span>{line.type}</span>
-                <span class="soft">{line.isRemoved ? 'content removed' : showHidden(line.label)}</span>
-              </button>
+              <Entry line={line} isNow={line.seq === now} />
             </li>
           )
         })}
       </ul>
     </div>
+  )
+}
+
+interface EntryProps {
+  readonly line: EventLine
+  readonly isNow: boolean
+}
+
+/** An event. Its line never changes, so it is drawn again only when it is, or was, the one that is looked at. */
+const Entry = memo(EntryButton)
+
+function EntryButton({ line: { seq: of, turn, type, label, isRemoved }, isNow }: EntryProps): JSX.Element {
+  return (
+    <button type="button" class="line" aria-current={isNow} onClick={() => goTo(of)}>
+      <span class="num soft">{of}</span>
+      <span class="soft">t{turn}</span>
+      <span>{type}</span>
+      <span class="soft">{isRemoved ? 'content removed' : showHidden(label)}</span>
+    </button>
   )
 }

@@ -96,9 +96,17 @@ const moves: Readonly<Record<string, () => void>> = {
 
 /** The first event of the next turn, or of the one before. */
 function goToTurn(step: 1 | -1): void {
-  const turn = lines[seq.value - 1]?.turn ?? 0
-  const begins = lines.filter((line, index) => line.turn !== lines[index - 1]?.turn)
-  const here = begins.findIndex((line) => line.turn === turn)
-  const goal = begins[here + step]
-  if (goal) goTo(goal.seq)
+  let place = seq.value - 1
+  const leave = (by: 1 | -1): void => {
+    const turn = lines[place]?.turn
+    while (lines[place] !== undefined && lines[place]!.turn === turn) place += by
+  }
+  leave(step)
+  if (lines[place] === undefined) return
+  // Backwards, the last event of the turn is met first.
+  if (step === -1) {
+    leave(-1)
+    place++
+  }
+  goTo(lines[place]!.seq)
 }

@@ -16,7 +16,7 @@ export interface Moment {
   readonly legal: readonly string[]
   readonly next: NextStep
   readonly conversation: readonly ConversationItem[]
-  /** Items before the first of `conversation`, which holds the last 200. */
+  /** Items before the first of `conversation`, which holds the last 200 or a few more. */
   readonly earlier: number
   readonly changes: readonly Change[]
 }
@@ -56,7 +56,7 @@ export function describeMoment(model: RunModel, seq: number): Moment | undefined
   const before = model.stateAt(seq - 1)
   // Folded from the state before, so that what both share is the same object.
   const after = model.stateAt(seq) ?? state
-  const items = listConversation(model, after)
+  const { items, earlier } = listConversation(model, after)
   return {
     seq,
     type: event.type,
@@ -66,8 +66,8 @@ export function describeMoment(model: RunModel, seq: number): Moment | undefined
     phase: after.phase,
     legal: listLegalEvents(after.phase),
     next: describeNext(after),
-    conversation: items.slice(-maxItems),
-    earlier: Math.max(0, items.length - maxItems),
+    conversation: items,
+    earlier,
     changes: listChanges(before && showState(before), showState(after)),
   }
 }
@@ -93,10 +93,31 @@ function describeNext(state: RunState): NextStep {
   }
 }
 
-function listConversation(model: RunModel, state: RunState): readonly ConversationItem[] {
-  const said = readMessages(state.history).flatMap((message, index) =>
-    describeMessage(message, String(index), model.findSeq(message)),
-  )
+/** The end of the conversation, and how many items come before it. What is left out is only counted. */
+function listConversation(
+  model: RunModel,
+  state: RunState,
+): { readonly items: readonly ConversationItem[]; readonly earlier: number } {
+  const messages = readMessages(state.history)
+  const said: ConversationItem[][] = []
+  let count = 0
+  let index = messages.length
+  while (index > 0 && count < maxItems) {
+    const message = messages[--index]!
+    const items = describeMessage(message, String(index), model.findSeq(message))
+    count += items.length
+    said.unshift(items)
+  }
+  const earlier = messages.slice(0, index).reduce((sum, message) => sum + countItems(message), 0)
+  return { items: withOpen(said.flat(), state), earlier }
+}
+
+function countItems(message: Message): number {
+  return message.role === 'tool' ? message.results.length : message.parts.length
+}
+
+/** What was said, with what of it is still coming or under way. */
+function withOpen(said: readonly ConversationItem[], state: RunState): readonly ConversationItem[] {
   if (state.phase === 'streaming') return [...said, ...listDrafts(state.attempt)]
   if (state.phase !== 'collecting' && state.phase !== 'executing') return said
   // The reply is said; its calls are under way.

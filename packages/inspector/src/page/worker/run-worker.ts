@@ -32,6 +32,9 @@ export interface Progress {
 /** Lines are handed on in groups, so that a long run is on the page before it is read to its end. */
 const linesAtOnce = 2_000
 
+/** While a long run is read, the page is told of it this often. */
+const tellMs = 60
+
 /** The run that a page looks at. */
 class RunWorker {
   #model = new RunModel()
@@ -85,6 +88,16 @@ class RunWorker {
     if (response.status === 204) return true
     if (!response.ok || response.body === null) throw new Error(await readProblem(response))
     let waiting: RuntimeEvent[] = []
+    let toldAt = -Infinity
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const tell = (): void => {
+      clearTimeout(timer)
+      timer = undefined
+      const events = waiting
+      waiting = []
+      if (events.length > 0) take(events)
+      toldAt = performance.now()
+    }
     const parser = createParser({
       onEvent({ event, data }) {
         if (event === undefined && data !== '') waiting.push(JSON.parse(data) as RuntimeEvent)
@@ -92,12 +105,17 @@ class RunWorker {
     })
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
     for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return model.state?.phase === 'done'
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        tell()
+        throw error
+      })
+      if (done) {
+        tell()
+        return model.state?.phase === 'done'
+      }
       parser.feed(value)
-      if (waiting.length === 0) continue
-      take(waiting)
-      waiting = []
+      if (waiting.length >= linesAtOnce || performance.now() - toldAt >= tellMs) tell()
+      else timer ??= setTimeout(tell, tellMs)
     }
   }
 

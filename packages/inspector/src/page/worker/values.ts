@@ -68,9 +68,17 @@ export function listChanges(before: unknown, after: unknown): readonly Change[] 
 
 function compare(before: unknown, after: unknown, path: readonly string[], changes: Change[]): void {
   if (before === after || changes.length >= maxChanges) return
+  if (Array.isArray(before) && Array.isArray(after)) {
+    // A long history differs from the one before in its last entries: the others cost a look each, and no more.
+    for (let index = 0; index < Math.max(before.length, after.length); index++) {
+      if (before[index] === after[index]) continue
+      compare(before[index], after[index], [...path, String(index)], changes)
+    }
+    return
+  }
   if (isCompound(before) && isCompound(after) && Array.isArray(before) === Array.isArray(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-      compare(before[key], after[key], [...path, key], changes)
+      if (before[key] !== after[key]) compare(before[key], after[key], [...path, key], changes)
     }
     return
   }

@@ -1,6 +1,6 @@
 import { signal, useComputed, useSignal } from '@preact/signals'
 import type { JSX, TargetedPointerEvent } from 'preact'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { goTo, lines, seq } from '../../state/open-run.ts'
 import { go, route } from '../../state/route.ts'
 import { rows as runRows } from '../../state/runs.ts'
@@ -468,16 +468,15 @@ function step(rows: readonly Row[], by: 1 | -1): void {
 
 /** Says which part begins at the event that is looked at. */
 function Spoken({ rows }: { readonly rows: readonly Row[] }): JSX.Element {
-  const here = rows
-    .filter(({ runId }) => runId === route.value.run)
-    .flatMap(({ label, lanes }) =>
-      lanes.flatMap(({ spans }) =>
-        spans.filter((span) => span.seq === seq.value).map((span) => `${label}: ${describeSpan(span)}`),
-      ),
-    )
+  const words = useMemo(() => {
+    const bySeq = new Map<number, Hit>()
+    for (const hit of listSpans(rows)) bySeq.set(hit.span.seq, hit)
+    return bySeq
+  }, [rows])
+  const here = words.get(seq.value)
   return (
     <p class="hidden-visually" role="status">
-      {showHidden(here.slice(0, 3).join('; '))}
+      {here && showHidden(`${here.row.label}: ${describeSpan(here.span)}`)}
     </p>
   )
 }
