@@ -101,6 +101,7 @@ export class Workers {
   /** Each kill comes at some moment in or after an effect. */
   #onEffect(child: ChildProcess, what: string): void {
     const { kills, effects, random } = this.#plan
+    if (what === 'refused') return
     this.effects++
     const isDue = this.kills < (this.effects / effects) * kills * 1.3 - random()
     const isFit = what === 'charge' && isDue && !this.#doomed.has(child)
