@@ -99,7 +99,7 @@ const summary = (more: Partial<RunSummary> = {}): RunSummary => ({
     started: [],
     waits: { approvals: [], deferred: [], children: [] },
   },
-  ...{ calls: [], failedAttempts: 0, childRunIds: [], turns: 2, toolCalls: 3 },
+  ...{ calls: [], lastCalls: [], failedAttempts: 0, childRunIds: [], turns: 2, toolCalls: 3 },
   ...{ children: { turns: 0, toolCalls: 0 } as RunSummary['children'] },
   ...{ usage: { inputTokens: 10, outputTokens: 5 }, costUsd: 0.5 },
   ...(more as object),

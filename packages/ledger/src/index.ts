@@ -33,6 +33,7 @@ export type {
   RunStatus,
   UnreadableRun,
 } from './projection/run-summary.ts'
+export { findWorst, type WorstEnding } from './projection/run-summary.ts'
 export { readFirstInputs } from './projection/ended-runs.ts'
 export type { CallCount } from './projection/run-accumulator.ts'
 export {

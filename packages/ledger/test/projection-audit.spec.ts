@@ -65,11 +65,16 @@ describe('verify', () => {
   })
 
   it.each([
-    ['another agent', `update run_summary set agents = replace(agents, 'looker', 'somebody') ${last}`],
-    ['one agent more', `update run_summary set agents = json_insert(agents, '$[#]', 'somebody') ${last}`],
-    ['one agent less', `update run_summary set agents = json_remove(agents, '$[0]') ${last}`],
+    ['another agent', `update run_summary set agent = 'somebody' ${last}`],
+    ['another term', `update run_summary set terms = replace(terms, 'looker', 'somebody') ${last}`],
+    ['one term more', `update run_summary set terms = json_insert(terms, '$[#]', 'a somebody') ${last}`],
+    ['one term less', `update run_summary set terms = json_remove(terms, '$[0]') ${last}`],
   ])('finds %s of a run', async (_what, change) => {
     expect(await foundAfter('run_summary', change)).toEqual(['projection'])
+  })
+
+  it('finds a run that its terms do not find', async () => {
+    expect(await foundAfter('run_term', `delete from run_term where term like 'a %'`)).toContain('projection')
   })
 
   it('finds rows of runs that are not there', async () => {

@@ -77,7 +77,7 @@ describe('projections beside other processes', () => {
         tries++ === 0 ? Promise.resolve(false) : change(...given),
     })
     await refresh()
-    expect(tries).toBe(2)
+    expect(tries).toBe(3)
     expect((await statsOf(ledger)).counts.done).toBe(2)
     expect(await countProjectionLag(ledger)).toBe(0)
     await recordRun(ledger, 3)

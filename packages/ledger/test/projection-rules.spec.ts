@@ -18,6 +18,7 @@ const brief = [
   'lose runs that are dropped',
   'name a run that cannot be read',
   'are found by their indexes',
+  'find runs by what they did',
   'are found by verify',
   'that are missing are not needed',
   'that are missing are made',

@@ -145,8 +145,8 @@ describe('rows of runs', () => {
     const { asked } = watched(database)
     await tables.find({ since: 1 })
     await tables.find({ statuses: ['failed'], since: 1 })
-    await tables.find({ agent: 'assistant', since: 1 })
-    await tables.find({}, 1000)
+    await tables.findPage({ agent: 'assistant', since: 1 }, 1000, 10)
+    await tables.findPage({}, 1000, 10)
     const plans = asked.map(({ text, values }) =>
       withRaw(path, (file) => {
         const numbered = Object.fromEntries(values.map((value, index) => [index + 1, value]))
@@ -156,8 +156,8 @@ describe('rows of runs', () => {
     )
     expect(plans[0]).toContain('run_summary_last')
     expect(plans[1]).toContain('run_summary_status')
-    expect(plans[2]).toContain('run_summary_last')
-    expect(plans[3]).toContain('INTEGER PRIMARY KEY (rowid<?)')
+    expect(plans[2]).toContain('own USING PRIMARY KEY (term=? AND pos<?)')
+    expect(plans[3]).toContain('COVERING INDEX run_summary_walk (pos<?)')
   })
 
   it('under a text that is not a run id are not listed: their runs are', async () => {

@@ -32,7 +32,15 @@ const used = (turn: number, attempt: number, outputTokens: number, costUsd?: num
 describe('what is accumulated of a run', () => {
   it('is nothing before its first event', () => {
     expect(new RunAccumulator().run).toStrictEqual({
-      ...{ agents: [], childRunIds: [], calls: [], failedAttempts: 0, sharedSeq: 0, summaries: 0 },
+      ...{
+        agents: [],
+        childRunIds: [],
+        calls: [],
+        lastCalls: [],
+        failedAttempts: 0,
+        sharedSeq: 0,
+        summaries: 0,
+      },
       ...{ open: [], settled: [] },
     })
   })

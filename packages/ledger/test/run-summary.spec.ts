@@ -122,7 +122,7 @@ describe('a run that has ended', () => {
       ...{ runId, status: 'done', seq, turn: 1, startedAt, lastAt, agent: 'boss', agents: ['boss'] },
       ...{ sessionId: 'ann', sessionPlace: 1, reason: 'answered', isStreaming: false, started: [] },
       waits: { approvals: [], deferred: [], children: [] },
-      ...{ calls: [], failedAttempts: 0, childRunIds: [], turns: 1, toolCalls: 0, usage },
+      ...{ calls: [], lastCalls: [], failedAttempts: 0, childRunIds: [], turns: 1, toolCalls: 0, usage },
       children: { runs: 0, turns: 0, toolCalls: 0 },
     })
   })

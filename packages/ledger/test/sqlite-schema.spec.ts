@@ -37,7 +37,7 @@ describe('the schema of a ledger file', () => {
           .pluck()
           .get(type),
       )
-    expect([count('table'), count('trigger')]).toEqual([8, 11])
+    expect([count('table'), count('trigger')]).toEqual([9, 13])
   })
 
   const ending = 'update run set ended_at = 9'

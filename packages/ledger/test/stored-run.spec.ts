@@ -20,7 +20,7 @@ const summary: RunSummary = {
     children: [{ ...call, runId: sampleRunId(3) }],
     limit: { limit: 'maxTurns', max: 2 },
   },
-  ...{ calls: [{ name: 'look', outcome: 'success', count: 1 }], failedAttempts: 0 },
+  ...{ calls: [{ name: 'look', outcome: 'success', count: 1 }], lastCalls: [0], failedAttempts: 0 },
   ...{ childRunIds: [sampleRunId(3)], turns: 2, toolCalls: 1, usage: {} },
   children: { runs: 0, turns: 0, toolCalls: 0 },
 }
@@ -36,10 +36,18 @@ describe('the row of a run', () => {
     expect(toRunRow(place, record)).toEqual({
       ...{ run_id: runId, pos: 7, seq: 9, head_hash: 'h'.repeat(43), status: 'suspended' },
       ...{
+        agent: 'a',
         session_id: '"\\"s\\""',
+        subject: null,
+        is_child: 0,
         started_at: 100,
         last_at: 200,
-        agents: JSON.stringify(['a', '"\\"b\\""']),
+        reason: null,
+        cost_nano: null,
+        tokens: 0,
+        terms: JSON.stringify([
+          ...['s suspended', 'a a', 'a "\\"b\\""', 't look', 'o success', 'c success look'],
+        ]),
       },
       summary: JSON.stringify(summary),
       notes: JSON.stringify(accumulated),
@@ -51,7 +59,7 @@ describe('the row of a run', () => {
     const unreadable = toUnreadableRecord(runId, 9, { code: 'ledger_damaged', message: 'It is damaged.' })
     const written = toRunRow(place, unreadable)
     expect(written).toMatchObject({ status: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
-    expect(written).toMatchObject({ notes: null, agents: '[]' })
+    expect(written).toMatchObject({ notes: null, agent: '', terms: '["s unreadable"]' })
     expect(parseRunRow(row(unreadable))).toStrictEqual({
       ...{ pos: 7, spending: [] },
       summary: { runId, status: 'unreadable', seq: 9, code: 'ledger_damaged', message: 'It is damaged.' },

@@ -1,6 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import type { Outcome } from '@tallystick/core/vocabulary'
-import type { RunSummary } from '@tallystick/ledger'
+import { findWorst, type RunSummary } from '@tallystick/ledger'
 import { formatCommand } from '../command/context.ts'
 import type { Place } from '../command/next-commands.ts'
 import { formatDuration, toOneLine, formatShortDuration, formatTable, formatTime } from '../command/text.ts'
@@ -40,19 +39,12 @@ function isInCircle(runId: RunId, parents: ReadonlyMap<RunId, RunId | undefined>
   return false
 }
 
-/** Endings of a call other than success, the worst first. */
-const byWeight: readonly Outcome[] = [
-  ...(['interrupted', 'timed_out', 'failed', 'unknown_tool', 'invalid_input', 'denied'] as const),
-  ...(['limit_reached', 'cancelled', 'skipped', 'repeated'] as const),
-]
-
 /** The worst that happened in a run, such as `pay failed ×2`; empty if all went well. */
-export function formatWorst({ calls, failedAttempts }: Pick<RunSummary, 'calls' | 'failedAttempts'>): string {
-  for (const outcome of byWeight) {
-    const [worst] = calls.filter((call) => call.outcome === outcome).toSorted((a, b) => b.count - a.count)
-    if (worst) return `${worst.name} ${outcome}${formatTimes(worst.count)}`
-  }
-  return failedAttempts === 0 ? '' : `model call failed${formatTimes(failedAttempts)}`
+export function formatWorst(run: Pick<RunSummary, 'calls' | 'failedAttempts'>): string {
+  const worst = findWorst(run)
+  if (worst === undefined) return ''
+  const { name = 'model call', outcome, count } = worst
+  return `${name} ${outcome === 'model_call_failed' ? 'failed' : outcome}${formatTimes(count)}`
 }
 
 function formatTimes(count: number): string {

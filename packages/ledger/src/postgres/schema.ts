@@ -36,9 +36,11 @@ const derivedTables: Readonly<Record<string, string>> = {
   snapshot: `run_id ${text} not null, reducer ${text} not null, seq bigint not null, state text not null, head_hash ${text} not null,
     seal ${text} not null, primary key (run_id, reducer, seq)`,
   run_summary: `pos bigint primary key, run_id ${text} unique not null, seq bigint not null, head_hash ${text} not null,
-    status ${text} not null, session_id ${text}, started_at bigint not null, last_at bigint not null, agents text not null,
-    summary text not null, notes text`,
-  projection: `name ${text} primary key, version ${text} not null, revision bigint not null`,
+    status ${text} not null, agent ${text} not null, session_id ${text}, subject ${text}, is_child bigint not null,
+    started_at bigint not null, last_at bigint not null, reason ${text}, cost_nano bigint, tokens bigint not null,
+    terms text not null, summary text not null, notes text`,
+  run_term: `term ${text} not null, pos bigint not null, primary key (term, pos)`,
+  projection: `name ${text} primary key, version ${text} not null, revision bigint not null, covered ${text}`,
 }
 
 export const indexes: readonly string[] = [
@@ -58,6 +60,8 @@ export const indexes: readonly string[] = [
   'index run_summary_last on @.run_summary (last_at)',
   'index run_summary_session on @.run_summary (session_id, pos) where session_id is not null',
   'unique index run_summary_head on @.run_summary (run_id, seq, head_hash)',
+  'index run_summary_walk on @.run_summary (pos, last_at)',
+  `index run_summary_stats on @.run_summary (started_at, is_child, status, reason, cost_nano, tokens, last_at, agent, session_id, subject)`,
 ]
 
 const isChanged = (columns: readonly string[]): string =>
@@ -187,6 +191,24 @@ export const triggers: readonly (readonly [name: string, on: string, then: strin
   ],
 ]
 
+const derivedFunctions: Readonly<Record<string, string>> = {
+  run_summary_goes: `begin
+  update @.projection set covered = null, revision = revision + 1 where name = 'runs';
+  return null;
+end`,
+}
+
+const derivedTriggers: typeof triggers = [
+  // When a row of a run goes, or goes back, whoever does it, the rows no longer cover every event.
+  ['run_summary_goes', 'after delete or truncate on @.run_summary for each statement', 'run_summary_goes()'],
+  [
+    'run_summary_goes_back',
+    `after update on @.run_summary for each row when (new.pos <> old.pos or new.run_id <> old.run_id or new.seq < old.seq
+    or (new.seq = old.seq and new.head_hash <> old.head_hash))`,
+    'run_summary_goes()',
+  ],
+]
+
 /** The statements that make the schema; `@` stands for its quoted name. */
 const schema: readonly string[] = [
   'create sequence @.event_pos',
@@ -195,10 +217,10 @@ const schema: readonly string[] = [
   ),
   `insert into @.projection (name, version, revision) values ('runs', '', 0)`,
   ...indexes.map((index) => `create ${index}`),
-  ...Object.entries(functions).map(
+  ...Object.entries({ ...functions, ...derivedFunctions }).map(
     ([name, source]) => `create function @.${name}() returns trigger language plpgsql as $$\n${source}\n$$`,
   ),
-  ...triggers.flatMap(([name, on, then]) => [
+  ...[...triggers, ...derivedTriggers].flatMap(([name, on, then]) => [
     `create trigger ${name} ${on} execute function @.${then}`,
     // Also where a session is set to apply what another server sends.
     `alter table @.${/on @\.(\w+)/.exec(on)?.[1]} enable always trigger ${name}`,

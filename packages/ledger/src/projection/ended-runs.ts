@@ -147,14 +147,14 @@ async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise
   }
   const { start, end, limits, metLimit: limit, children } = known
   if (start === undefined || end === undefined) return undefined
-  const { agents, childRunIds, calls, failedAttempts } = accumulator.run
-  const { sessionId, sessionPlace, parent } = start
+  const { agents, childRunIds, calls, lastCalls, failedAttempts } = accumulator.run
+  const { sessionId, sessionPlace, parent, subject } = start
   const { runId, seq, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
   return {
     ...{ runId, status: toEndedStatus(reason), seq, turn },
     ...toRunTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
     ...{ agent: agents.at(-1) ?? start.agent, agents },
-    ...omitUndefined({ sessionId, sessionPlace, parent }),
+    ...omitUndefined({ sessionId, sessionPlace, parent, subject }),
     reason,
     ...(detail !== undefined && { hasDetail: true as const }),
     ...{ isStreaming: false, started: [] },
@@ -162,7 +162,7 @@ async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise
       ...{ approvals: [], deferred: [], children: [] },
       ...(limit && { limit: { limit, ...omitUndefined({ max: limits[limit] }) } }),
     },
-    ...{ calls, failedAttempts, childRunIds, turns, toolCalls, children },
+    ...{ calls, lastCalls, failedAttempts, childRunIds, turns, toolCalls, children },
     usage: addUsage({}, usage),
     ...omitUndefined({ costUsd }),
   }

@@ -11,10 +11,23 @@ import { foldVersion } from '@tallystick/core/machine'
 import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
 import type { AliasedRawBuilder, Nullable, RawBuilder, SelectQueryBuilder } from 'kysely'
 import { isRunId } from '../format/event-row.ts'
-import { listParameters, perform, type Queries, type Schema, type StoreDatabase } from '../store/database.ts'
+import {
+  listParameters,
+  perform,
+  type Queries,
+  type Schema,
+  type Steps,
+  type StoreDatabase,
+} from '../store/database.ts'
 import { getDatabase, orElse } from '../store/store.ts'
 import { foldStoredRun } from './fold-to.ts'
-import { type AccumulatedRun, listSpending, RunAccumulator, type SpendingLine } from './run-accumulator.ts'
+import {
+  type AccumulatedRun,
+  listSpending,
+  RunAccumulator,
+  type SpendingLine,
+  toCostNano,
+} from './run-accumulator.ts'
 import {
   fits,
   type ListedRun,
@@ -29,7 +42,7 @@ import {
  * Rises whenever a summary of any run changes in value or in its stored form. The golden ledgers hold the result of each
  * version, and fail when the result changes and the version does not.
  */
-const version = 4
+const version = 5
 
 /** The version that the row of `projection` names: summaries of another version are made again. */
 export const projectionVersion: string = `projection ${version}, fold ${foldVersion}`
@@ -54,12 +67,20 @@ export interface StoredRunRow {
   /** Of the event `seq`, to which the row is bound. */
   readonly head_hash: string
   readonly status: string
-  /** As a key. */
+  /** The agent that it was started with, its session and its subject, as keys. */
+  readonly agent: string
   readonly session_id: string | null
+  readonly subject: string | null
+  /** 1 for a run that does the work of a call of another run. */
+  readonly is_child: number
   readonly started_at: number
   readonly last_at: number
-  /** Who had the conversation, as keys, as JSON. */
-  readonly agents: string
+  readonly reason: string | null
+  /** Billionths of a US dollar; null without a price. */
+  readonly cost_nano: number | null
+  readonly tokens: number
+  /** What the run is found by, as in `run_term`, as JSON. */
+  readonly terms: string
   /** As JSON. */
   readonly summary: string
   /** The accumulator as JSON, from which a later projection of the run continues. */
@@ -68,8 +89,8 @@ export interface StoredRunRow {
 
 /** The columns of a run's row, named so that a table that lacks one is refused. */
 const rowColumns: readonly (keyof StoredRunRow)[] = [
-  ...(['run_id', 'pos', 'seq', 'head_hash', 'status', 'session_id', 'started_at', 'last_at'] as const),
-  ...(['agents', 'summary', 'notes'] as const),
+  ...(['run_id', 'pos', 'seq', 'head_hash', 'status', 'agent', 'session_id', 'subject', 'is_child'] as const),
+  ...(['started_at', 'last_at', 'reason', 'cost_nano', 'tokens', 'terms', 'summary', 'notes'] as const),
 ]
 
 /** A run in the list of runs. */
@@ -77,6 +98,24 @@ export interface ProjectedRun extends SummaryRecord {
   readonly pos: number
   readonly spending: readonly SpendingLine[]
 }
+
+/** So many runs are found and sorted without delay; of more, an index has to give them in order. */
+const fewRuns = 10_000
+
+/** A query whose runs are found all at once. */
+type PlacedQuery = Pick<RunQuery, 'statuses' | 'since' | 'sessionIds'>
+
+/** How far the rows cover the events of the ledger. */
+interface Coverage {
+  readonly revision: number
+  /** Events after this place may be missing; absent if any may. */
+  readonly from?: string
+  /** The place that is covered once these are no longer missing. */
+  readonly to: string
+}
+
+/** After so many events all runs are compared with their rows, which is faster then. */
+const maxEventsMoved = 200_000
 
 /** Rows that are written, or dropped, at once: few, so that other writers hardly wait. */
 const runsPerChange = 64
@@ -102,16 +141,89 @@ export class ProjectionTables {
     return (await this.state()).version === projectionVersion
   }
 
-  /** Runs whose row is missing, or is not of their last event. */
-  lagging(afterPos: number, limit: number): Promise<readonly LaggingRun[]> {
-    return this.database.query((queries) =>
-      selectLagging(queries)
+  /**
+   * Up to which place of the ledger the rows cover every event, and where that place is now. In SQLite a place is the `pos` of
+   * an event, in Postgres a transaction below which all have ended. A dump of Postgres may come to a server whose numbers are
+   * lower, so there the place is bound to the table.
+   */
+  async coverage(): Promise<Coverage> {
+    const [row] = await this.database.query<{
+      readonly revision: number
+      readonly covered: string | null
+      readonly owner: string
+      readonly now: string
+      readonly is_foreign: boolean | number
+    }>(({ db, sql, isPostgres }) => {
+      const snapshot = sql`pg_current_snapshot()`
+      const foreign = db
+        .selectFrom('event')
+        .select('seq')
+        .where(sql<boolean>`xid >= pg_snapshot_xmax(${snapshot})`)
+      const last = db.selectFrom('event').select(({ fn }) => fn.max('pos').as('pos'))
+      const [owner, now, isForeign] = isPostgres
+        ? [sql`projection.tableoid::text`, sql`pg_snapshot_xmin(${snapshot})::text`, sql`exists ${foreign}`]
+        : [sql`''`, sql`cast(coalesce(${last}, 0) as text)`, sql`0`]
+      return db
+        .selectFrom('projection')
+        .select(['revision', 'covered'])
+        .select([
+          sql<string>`${owner}`.as('owner'),
+          sql<string>`${now}`.as('now'),
+          sql<number>`${isForeign}`.as('is_foreign'),
+        ])
+        .where('name', '=', 'runs')
+    })
+    if (row === undefined) return { revision: 0, to: '0' }
+    const { revision, covered, owner, now } = row
+    const [known, from] = (covered ?? '').split(' ')
+    const isKnown = covered !== null && known === owner && !Number(row.is_foreign)
+    return { revision, to: `${owner} ${now}`, ...(isKnown && from !== undefined && { from }) }
+  }
+
+  /** The runs with events that rows may not cover; `undefined` if they may be too many to be looked up one by one. */
+  async moved({ from }: Coverage): Promise<readonly string[] | undefined> {
+    if (from === undefined) return undefined
+    const rows = await this.database.query(({ db, sql, isPostgres }) => {
+      const after = isPostgres ? sql<boolean>`xid >= ${from}::xid8` : sql<boolean>`pos > ${Number(from)}`
+      return db
+        .selectFrom(
+          db
+            .selectFrom('event')
+            .select('run_id')
+            .where(after)
+            .limit(maxEventsMoved + 1)
+            .as('later'),
+        )
+        .select(['run_id', sql<number>`count(*)`.as('events')])
+        .groupBy('run_id')
+    })
+    const events = rows.reduce((sum, { events: more }) => sum + more, 0)
+    return events > maxEventsMoved ? undefined : rows.map(({ run_id }) => run_id)
+  }
+
+  /** The rows cover every event up to there, unless rows were taken away since `revision`. */
+  async cover({ to, revision }: Pick<Coverage, 'to' | 'revision'>): Promise<void> {
+    await this.database.change(function* (queries) {
+      yield* perform(
+        queries,
+        queries.db
+          .updateTable('projection')
+          .set({ covered: to })
+          .where('name', '=', 'runs')
+          .where('revision', '=', revision),
+      )
+    })
+  }
+
+  /** Runs whose row is missing, or is not of their last event; of these, if some are given. */
+  lagging(afterPos: number, limit: number, runIds?: readonly string[]): Promise<readonly LaggingRun[]> {
+    return this.database.query((queries) => {
+      const lagging = selectLagging(queries)
         .select(['run.run_id', 'run.pos', 'run.head_seq', 'run.head_hash'])
         .select(['run_summary.summary', 'run_summary.notes'])
-        .where('run.pos', '>', afterPos)
-        .orderBy('run.pos')
-        .limit(limit),
-    )
+      if (runIds) return lagging.where('run.run_id', 'in', runIds)
+      return lagging.where('run.pos', '>', afterPos).orderBy('run.pos').limit(limit)
+    })
   }
 
   /** How many events the rows do not cover. */
@@ -147,6 +259,15 @@ export class ProjectionTables {
     return row
   }
 
+  /** The last event of each run at some places. */
+  async heads(places: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    const rows = await this.database.ask<Pick<LaggingRun, 'pos' | 'head_seq' | 'head_hash'>>(
+      `select pos, head_seq, head_hash from @.run where pos in (${listParameters(places)})`,
+      places,
+    )
+    return new Map(rows.map(({ pos, head_seq, head_hash }) => [pos, `${head_seq} ${head_hash}`]))
+  }
+
   /** The rows of some runs. */
   rows(column: 'run_id' | 'pos', keys: readonly (string | number)[]): Promise<readonly StoredRunRow[]> {
     return this.database.ask(
@@ -155,32 +276,118 @@ export class ProjectionTables {
     )
   }
 
-  /** The places of the runs that are asked for. */
-  async find(
-    { statuses, agent, since, sessionIds }: RunQuery,
-    beforePos?: number,
-  ): Promise<readonly number[]> {
+  /** The places of all runs that are asked for. */
+  async find({ statuses, since, sessionIds }: PlacedQuery): Promise<readonly number[]> {
     const rows = await this.database.query(({ db, sql, isPostgres }) => {
-      const expandTexts = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
-        isPostgres
-          ? sql`json_array_elements_text(${json}::json) as item(value)`
-          : sql`json_each(${json}) as item`
       let rows = db.selectFrom('run_summary').select('pos')
-      if (beforePos !== undefined) rows = rows.where('pos', '<', beforePos)
       if (statuses) rows = rows.where('status', 'in', statuses)
       if (since !== undefined) rows = rows.where('last_at', '>=', since)
       if (sessionIds) {
         // As one value: a database takes a limited number of them.
         const keys = sql`${JSON.stringify([...sessionIds].map(toKey))}`
-        rows = rows.where(sql<boolean>`session_id in (select item.value from ${expandTexts(keys)})`)
-      }
-      if (agent !== undefined) {
-        const agents = expandTexts(sql`agents`)
-        rows = rows.where(sql<boolean>`exists (select 1 from ${agents} where item.value = ${toKey(agent)})`)
+        const items = isPostgres
+          ? sql`json_array_elements_text(${keys}::json) as item(value)`
+          : sql`json_each(${keys}) as item`
+        rows = rows.where(sql<boolean>`session_id in (select item.value from ${items})`)
       }
       return rows
     })
     return rows.map(({ pos }) => pos)
+  }
+
+  /**
+   * The places of the first runs that are asked for before a place, the newest first. What it costs depends on the page, and on
+   * how many runs have the rarest of the terms but not the others. A place may be one of a run that does not fit.
+   */
+  async findPage(query: RunQuery, beforePos: number, limit: number): Promise<readonly number[]> {
+    const { since } = query
+    const groups = await this.#sortByRarity(listQueryTerms(query))
+    const [rarest, ...others] = groups
+    if (rarest === undefined && since !== undefined && (await this.#countSince(since)) < fewRuns) {
+      return (await this.find({ since }))
+        .filter((pos) => pos < beforePos)
+        .sort((a, b) => b - a)
+        .slice(0, limit)
+    }
+    const rows = await this.database.query<{ readonly pos: number }>((queries) => {
+      const { db, sql, isPostgres } = queries
+      if (rarest === undefined) {
+        const walk = db
+          .selectFrom(isPostgres ? 'run_summary' : asIndexed(queries, 'run_summary_walk'))
+          .select('pos')
+          .where('pos', '<', beforePos)
+          .orderBy('pos', 'desc')
+          .limit(limit)
+        return since === undefined ? walk : walk.where('last_at', '>=', since)
+      }
+      const run = db
+        .selectFrom('run_summary')
+        .select('pos')
+        .where(sql<boolean>`run_summary.pos = own.pos`)
+      const conditions = [
+        ...others.map((terms) => {
+          const found = db.selectFrom('run_term as other').select('other.pos')
+          return sql`exists ${found.where('other.term', 'in', terms).where(sql<boolean>`other.pos = own.pos`)}`
+        }),
+        ...(since === undefined ? [] : [sql`exists ${run.where('last_at', '>=', since)}`]),
+      ]
+      const parts = rarest.map((term) => {
+        const own = conditions.reduce(
+          (query, condition) => query.where(sql<boolean>`${condition}`),
+          db
+            .selectFrom('run_term as own')
+            .select('own.pos')
+            .where('own.term', '=', term)
+            .where('own.pos', '<', beforePos),
+        )
+        return sql`select * from (${own.orderBy('own.pos', 'desc').limit(limit)}) as part`
+      })
+      return sql<{ readonly pos: number }>`${sql.join(parts, sql` union `)} order by pos desc limit ${limit}`
+    })
+    return rows.map(({ pos }) => pos)
+  }
+
+  /** Returns whether a run is found by its terms. */
+  async hasTerms({ pos, terms: text }: StoredRunRow): Promise<boolean> {
+    const terms = parseTerms(text)
+    const found = await this.database.query(({ db }) =>
+      db.selectFrom('run_term').select('term').where('pos', '=', pos).where('term', 'in', terms),
+    )
+    return found.length === terms.length
+  }
+
+  /** Groups of terms, of which a run has one each; the group that the fewest runs have comes first. */
+  async #sortByRarity(groups: readonly (readonly string[])[]): Promise<readonly (readonly string[])[]> {
+    if (groups.length < 2) return groups
+    const counted: { readonly terms: readonly string[]; readonly runs: number }[] = []
+    for (const terms of groups) {
+      const [row] = await this.database.query(({ db, sql }) =>
+        db
+          .selectFrom(
+            db.selectFrom('run_term').select('pos').where('term', 'in', terms).limit(fewRuns).as('some'),
+          )
+          .select(sql<number>`count(*)`.as('runs')),
+      )
+      counted.push({ terms, runs: row?.runs ?? 0 })
+    }
+    return counted.sort((a, b) => a.runs - b.runs).map(({ terms }) => terms)
+  }
+
+  /** How many runs have an event since then, up to `fewRuns`. */
+  async #countSince(since: number): Promise<number> {
+    const [row] = await this.database.query(({ db, sql }) =>
+      db
+        .selectFrom(
+          db
+            .selectFrom('run_summary')
+            .select('last_at')
+            .where('last_at', '>=', since)
+            .limit(fewRuns)
+            .as('some'),
+        )
+        .select(sql<number>`count(*)`.as('runs')),
+    )
+    return row?.runs ?? 0
   }
 
   /** The number of runs of each status, without those at some places. */
@@ -214,7 +421,18 @@ export class ProjectionTables {
         .select('event.seq')
         .where(sql<boolean>`event.run_id = run_summary.run_id and event.seq = run_summary.seq`)
         .where(sql<boolean>`event.hash = run_summary.head_hash and event.seq > excluded.seq`)
-      yield* perform(
+      const before = yield* perform(
+        queries,
+        db
+          .selectFrom('run_summary')
+          .select(['pos', 'terms'])
+          .where(
+            'pos',
+            'in',
+            rows.map(({ pos }) => pos),
+          ),
+      )
+      const written = yield* perform(
         queries,
         db
           .insertInto('run_summary')
@@ -224,8 +442,11 @@ export class ProjectionTables {
               .column('run_id')
               .doUpdateSet(moved)
               .where(sql<boolean>`not exists ${later}`),
-          ),
+          )
+          .returning(['pos', 'terms']),
       )
+      // Only now: until the end of this transaction no other one writes these rows.
+      yield* replaceTerms(queries, before, written)
       return true
     })
   }
@@ -234,10 +455,12 @@ export class ProjectionTables {
   async begin(): Promise<void> {
     while (!(await this.isOfThisCode())) {
       await this.#mark('', ({ sql }) => sql`projection.version <> ${projectionVersion}`)
+      await this.#dropRows('run_term', ['term', 'pos'])
       await this.#dropRows('run_summary', ['run_id'])
       const isEmpty = (queries: Queries): RawBuilder<unknown> => {
         const { db, sql } = queries
-        return sql`projection.version = '' and not exists ${db.selectFrom('run_summary').select('pos')}`
+        const [runs, terms] = [db.selectFrom('run_summary'), db.selectFrom('run_term')]
+        return sql`projection.version = '' and not exists ${runs.select('pos')} and not exists ${terms.select('pos')}`
       }
       await this.#mark(projectionVersion, isEmpty)
     }
@@ -257,11 +480,11 @@ export class ProjectionTables {
         queries,
         db
           .insertInto('projection')
-          .values({ name: 'runs', version, revision: 1 })
+          .values({ name: 'runs', version, revision: 1, covered: null })
           .onConflict((on) =>
             on
               .column('name')
-              .doUpdateSet({ version, revision: sql<number>`projection.revision + 1` })
+              .doUpdateSet({ version, revision: sql<number>`projection.revision + 1`, covered: null })
               .where(sql<boolean>`${condition(queries)}`),
           ),
       )
@@ -269,7 +492,7 @@ export class ProjectionTables {
   }
 
   /** Another process may have finished dropping rows, and may be adding new ones already: those stay. */
-  async #dropRows(table: 'run_summary' | 'snapshot', keys: readonly string[]): Promise<void> {
+  async #dropRows(table: 'run_summary' | 'run_term' | 'snapshot', keys: readonly string[]): Promise<void> {
     let dropped: readonly unknown[]
     do {
       dropped = await this.database.change(function* (queries) {
@@ -291,23 +514,78 @@ export class ProjectionTables {
   }
 }
 
+type TermsRow = Pick<StoredRunRow, 'pos' | 'terms'>
+
+/** Replaces the terms that runs are found by. */
+function* replaceTerms(
+  queries: Queries,
+  before: readonly TermsRow[],
+  rows: readonly TermsRow[],
+): Steps<void> {
+  const old = new Map(before.map(({ pos, terms }) => [pos, parseTerms(terms)]))
+  const added: { readonly term: string; readonly pos: number }[] = []
+  for (const { pos, terms: text } of rows) {
+    const terms = parseTerms(text)
+    const gone = (old.get(pos) ?? []).filter((term) => !terms.includes(term))
+    yield* dropTerms(queries, pos, gone)
+    added.push(...terms.map((term) => ({ term, pos })))
+  }
+  if (added.length === 0) return
+  yield* perform(
+    queries,
+    queries.db
+      .insertInto('run_term')
+      .values(added)
+      .onConflict((on) => on.doNothing()),
+  )
+}
+
+function* dropTerms(queries: Queries, pos: number, terms: readonly string[]): Steps<void> {
+  if (terms.length === 0) return
+  yield* perform(queries, queries.db.deleteFrom('run_term').where('pos', '=', pos).where('term', 'in', terms))
+}
+
+/** Deletes the row of a run, and the terms that it is found by. */
+export function* dropRunRow(queries: Queries, runId: RunId): Steps<void> {
+  const { db } = queries
+  const rows = yield* perform(
+    queries,
+    db.deleteFrom('run_summary').where('run_id', '=', runId).returning(['pos', 'terms']),
+  )
+  for (const { pos, terms } of rows) yield* dropTerms(queries, pos, parseTerms(terms))
+}
+
+/** Rows are outside the chain: what is not as it was written is no list of terms. */
+function parseTerms(text: string): readonly string[] {
+  try {
+    const terms: unknown = JSON.parse(text)
+    return Array.isArray(terms) ? terms.filter((term) => typeof term === 'string') : []
+  } catch {
+    return []
+  }
+}
+
+/**
+ * The table of rows, read by an index of SQLite. Without figures about a file it would take another one. Typed as the table that it
+ * is.
+ */
+function asIndexed({ sql }: Queries, index: string): 'run_summary' {
+  const named = sql.raw(`run_summary indexed by ${index}`)
+  return sql<StoredRunRow>`run_summary`.as<'run_summary'>(named) as unknown as 'run_summary'
+}
+
 /** Selects the heads of runs whose row is missing, or is not of their last event. */
-function selectLagging({
-  db,
-  sql,
-  isPostgres,
-}: Queries): SelectQueryBuilder<
+function selectLagging(
+  queries: Queries,
+): SelectQueryBuilder<
   Schema & { readonly run_summary: Nullable<StoredRunRow> },
   'run' | 'run_summary',
   object
 > {
-  // An alias that names the index is typed as the table that it is: without figures about a file SQLite would take another.
-  const indexed = sql<StoredRunRow>`run_summary`.as<'run_summary'>(
-    sql.raw('run_summary indexed by run_summary_head'),
-  )
+  const { db, isPostgres } = queries
   return db
     .selectFrom('run')
-    .leftJoin(isPostgres ? 'run_summary' : (indexed as unknown as 'run_summary'), (on) =>
+    .leftJoin(isPostgres ? 'run_summary' : asIndexed(queries, 'run_summary_head'), (on) =>
       on.onRef('run_summary.run_id', '=', 'run.run_id'),
     )
     .where((of) =>
@@ -331,19 +609,81 @@ function toKey(name: string): string {
 /** The row that is to hold a run's projection. */
 export function toRunRow(
   { run_id, pos, head_hash }: Pick<StoredRunRow, 'run_id' | 'pos' | 'head_hash'>,
-  { summary, accumulated }: SummaryRecord,
+  { summary, accumulated, tags = [] }: SummaryRecord,
 ): StoredRunRow {
-  const { sessionId, startedAt, lastAt, agents } =
-    summary.status === 'unreadable' ? { sessionId: undefined, startedAt: 0, lastAt: 0, agents: [] } : summary
+  const run = summary.status === 'unreadable' ? undefined : summary
+  const { sessionId, subject, agents = [], usage = {}, costUsd } = run ?? {}
   return {
     ...{ run_id, pos, seq: summary.seq, head_hash, status: summary.status },
+    agent: toKey(agents[0] ?? ''),
     session_id: sessionId === undefined ? null : toKey(sessionId),
-    started_at: startedAt,
-    last_at: lastAt,
-    agents: JSON.stringify([...new Set(agents.map(toKey))]),
+    subject: subject === undefined ? null : toKey(subject),
+    is_child: run?.parent?.relation === 'child' ? 1 : 0,
+    started_at: run?.startedAt ?? 0,
+    last_at: run?.lastAt ?? 0,
+    reason: run?.reason ?? null,
+    cost_nano: costUsd === undefined ? null : toCostNano(costUsd),
+    tokens: (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0),
+    terms: JSON.stringify(listTerms(summary, tags)),
     summary: JSON.stringify(summary),
     notes: accumulated ? JSON.stringify(accumulated) : null,
   }
+}
+
+/** Each kind of term begins with a letter of its own. */
+const term = {
+  status: (status: string) => `s ${status}`,
+  agent: (name: string) => `a ${toKey(name)}`,
+  tool: (name: string) => `t ${toKey(name)}`,
+  outcome: (outcome: string) => `o ${outcome}`,
+  toolOutcome: (name: string, outcome: string) => `c ${outcome} ${toKey(name)}`,
+  subject: (subject: string) => `u ${toKey(subject)}`,
+  tag: (tag: string) => `g ${toKey(tag)}`,
+  /** Content about a subject has to vanish with its key, so the index has no tag of such a run. */
+  hiddenTags: 'h',
+}
+
+/** What a run is found by. */
+function listTerms(run: ListedRun, tags: readonly string[]): readonly string[] {
+  const status = term.status(run.status)
+  if (run.status === 'unreadable') return [status]
+  const { agents, calls, subject } = run
+  const terms = [
+    status,
+    ...agents.map(term.agent),
+    ...calls.flatMap(({ name, outcome }) => [
+      term.tool(name),
+      term.outcome(outcome),
+      term.toolOutcome(name, outcome),
+    ]),
+    ...(subject === undefined ? tags.map(term.tag) : [term.subject(subject)]),
+    ...(subject !== undefined && tags.length > 0 ? [term.hiddenTags] : []),
+  ]
+  return [...new Set(terms)]
+}
+
+/** Of each of these groups, a run that a query asks for has a term. */
+function listQueryTerms({
+  statuses,
+  agent,
+  tool,
+  outcome,
+  subjects,
+  tag,
+}: RunQuery): readonly (readonly string[])[] {
+  const call =
+    tool === undefined
+      ? outcome && term.outcome(outcome)
+      : outcome
+        ? term.toolOutcome(tool, outcome)
+        : term.tool(tool)
+  return [
+    ...(statuses ? [statuses.map(term.status)] : []),
+    ...(agent === undefined ? [] : [[term.agent(agent)]]),
+    ...(call === undefined ? [] : [[call]]),
+    ...(subjects ? [subjects.map(term.subject)] : []),
+    ...(tag === undefined ? [] : [[term.tag(tag), term.hiddenTags]]),
+  ]
 }
 
 /**
@@ -386,6 +726,7 @@ function hasIds(summary: ListedRun, runId: string): boolean {
   const limit = waits.limit?.limit
   return (
     Array.isArray(summary.calls) &&
+    Array.isArray(summary.lastCalls) &&
     calls.every(({ toolCallId }) => parseToolCallId(toolCallId) !== undefined) &&
     runIds.every(isRunId) &&
     (limit === undefined || limitNames.includes(limit))
@@ -464,31 +805,42 @@ type OnProgress = (events: number) => void
 
 /**
  * Brings the summaries of a ledger up to date: of what has changed, in short transactions. Any number of processes may
- * do it at once. Rejects with a `LedgerUnavailableError` if they cannot be written.
+ * do it at once. `isQuick`: it looks only at runs with events that no earlier refresh covered, so it costs nothing where there
+ * are none; without it, every row is compared with the head of its run, which also finds rows that were changed by force.
+ * Rejects with a `LedgerUnavailableError` if they cannot be written.
  */
 export async function refreshProjections(
   ledger: Ledger,
   database: StoreDatabase,
   folded: OnProgress,
+  { isQuick = false }: { readonly isQuick?: boolean } = {},
 ): Promise<void> {
   const tables = new ProjectionTables(database)
   await tables.begin()
-  let tries = 0
-  for (let afterPos = 0; ;) {
+  const coverage = await tables.coverage()
+  const moved = isQuick ? await tables.moved(coverage) : undefined
+  if (moved?.length === 0) return
+  let [tries, written, afterPos, place] = [0, 0, 0, 0]
+  for (;;) {
     const { revision } = await tables.state()
-    const lagging = await tables.lagging(afterPos, runsPerChange)
+    const some = moved?.slice(place, place + runsPerChange)
+    const lagging = await tables.lagging(afterPos, runsPerChange, some)
     const last = lagging.at(-1)
-    if (last === undefined) return
+    if (some === undefined ? last === undefined : some.length === 0) break
     const projected = await projectLagging(ledger, lagging, folded)
-    const rows = projected.map(({ place, record }) => toRunRow(place, record))
-    if (rows.length === 0 || (await tables.write(rows, revision))) afterPos = last.pos
-    else if (++tries === maxTries) {
+    const rows = projected.map(({ place: of, record }) => toRunRow(of, record))
+    written += rows.length
+    if (rows.length === 0 || (await tables.write(rows, revision))) {
+      afterPos = last?.pos ?? afterPos
+      place += runsPerChange
+    } else if (++tries === maxTries) {
       throw new LedgerUnavailableError(
         'The projections of this ledger could not be updated: other processes change them again and again. ' +
           'Its events are not affected. Try again.',
       )
     }
   }
+  if (written > 0 || coverage.from === undefined) await tables.cover(coverage)
 }
 
 /** The summaries of the runs of a ledger: rows of the store, and projections in memory that come in their place. */
@@ -503,15 +855,36 @@ export class ProjectedRuns {
     this.#inMemory = new Map(inMemory.map((run) => [run.pos, run]))
   }
 
-  /** The places of the runs that are asked for, the newest first. */
-  async find(query: RunQuery, before?: RunId): Promise<readonly number[]> {
-    const beforePos = before && (await this.#tables?.findPlace(before))
-    if (before !== undefined && beforePos === undefined) throw new RunNotFoundError(before)
-    const stored = (await this.#tables?.find(query, beforePos)) ?? []
-    const inMemory = [...this.#inMemory.values()]
-      .filter(({ pos, summary }) => pos < (beforePos ?? Infinity) && fits(summary, query))
-      .map(({ pos }) => pos)
-    return [...stored.filter((pos) => !this.#inMemory.has(pos)), ...inMemory].sort((a, b) => b - a)
+  /** The places of all runs that are asked for, the newest first. */
+  async find(query: PlacedQuery): Promise<readonly number[]> {
+    const stored = (await this.#tables?.find(query)) ?? []
+    const places = [...stored.filter((pos) => !this.#inMemory.has(pos)), ...this.#findInMemory(query)]
+    return places.sort((a, b) => b - a)
+  }
+
+  /** The runs that are asked for, the newest first, a page after the other. */
+  async *list(query: RunQuery, before?: RunId): AsyncGenerator<ProjectedRun> {
+    const found = before && (await this.#tables?.findPlace(before))
+    if (before !== undefined && found === undefined) throw new RunNotFoundError(before)
+    let beforePos = found ?? Number.MAX_SAFE_INTEGER
+    const inMemory = this.#findInMemory(query).filter((pos) => pos < beforePos)
+    for (let limit = runsPerChange; ; limit = Math.min(2 * limit, maxRunsPerPage)) {
+      const stored = (await this.#tables?.findPage(query, beforePos, limit)) ?? []
+      const isLast = stored.length < limit
+      const end = isLast ? -Infinity : (stored.at(-1) ?? -Infinity)
+      const places = [
+        ...stored.filter((pos) => !this.#inMemory.has(pos)),
+        ...inMemory.filter((pos) => pos < beforePos && pos >= end),
+      ]
+      yield* this.read(places.sort((a, b) => b - a))
+      if (isLast) return
+      beforePos = end
+    }
+  }
+
+  #findInMemory(query: RunQuery): readonly number[] {
+    const runs = [...this.#inMemory.values()]
+    return runs.filter(({ summary }) => fits(summary, query)).map(({ pos }) => pos)
   }
 
   /** Reads runs by their places. */
@@ -520,9 +893,12 @@ export class ProjectedRuns {
       const some = places.slice(index, index + runsPerChange)
       const stored = some.filter((pos) => !this.#inMemory.has(pos))
       const rows = stored.length === 0 ? [] : await this.#tables?.rows('pos', stored)
+      const heads = stored.length === 0 ? undefined : await this.#tables?.heads(stored)
       const byPos = new Map(rows?.map((row) => [row.pos, row]))
       for (const pos of some) {
-        const row = byPos.get(pos)
+        const found = byPos.get(pos)
+        // An event may have come since the rows were brought up to date.
+        const row = found && heads?.get(pos) === `${found.seq} ${found.head_hash}` ? found : undefined
         const run = this.#inMemory.get(pos) ?? (await (row ? this.#readRow(row) : this.#projectAt(pos)))
         if (run) yield run
       }
@@ -555,6 +931,9 @@ export class ProjectedRuns {
   }
 }
 
+/** The most places that are looked up at once. */
+const maxRunsPerPage = 4_096
+
 /** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
 const maxRunsInMemory = 2_000
 
@@ -578,20 +957,23 @@ export const projectionOptions: option.Schema = option.fields<ProjectionOptions>
 export async function bringUpToDate(
   ledger: Ledger,
   { refresh = true, onProgress = () => {} }: ProjectionOptions,
+  { isQuick = false }: { readonly isQuick?: boolean } = {},
 ): Promise<ProjectedRuns | undefined> {
   const database = getDatabase(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   if (refresh && database.isWritable) {
     const isDone = await orElse(false, async () => {
-      await refreshProjections(ledger, database, onProgress)
+      await refreshProjections(ledger, database, onProgress, { isQuick })
       return true
     })
     if (isDone) return new ProjectedRuns(ledger, tables)
   }
   return await orElse(undefined, async () => {
     if (!(await tables.isOfThisCode())) return undefined
-    const lagging = await tables.lagging(0, maxRunsInMemory + 1)
+    const moved = isQuick ? await tables.moved(await tables.coverage()) : undefined
+    if (moved && moved.length > maxRunsInMemory) return undefined
+    const lagging = await tables.lagging(0, maxRunsInMemory + 1, moved)
     if (lagging.length > maxRunsInMemory) return undefined
     const projected = await projectLagging(ledger, lagging, onProgress)
     const inMemory = projected.map(({ place, record }) => toProjectedRun(place.pos, record))

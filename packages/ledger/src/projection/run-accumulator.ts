@@ -17,15 +17,24 @@ export interface CallCount {
 /** Models name tools as they like: beyond so many lines, calls are counted under the name `…`. */
 const maxLines = 100
 
-/** The counts with one more result. */
-function countCall(counts: readonly CallCount[], event: EventOf<'tool_result'>): readonly CallCount[] {
+/** So many of the last ended calls are kept in order. */
+const maxLastCalls = 40
+
+/** The counts with one more result, and the last calls with it. */
+function countCall(
+  { calls, lastCalls }: Pick<AccumulatedRun, 'calls' | 'lastCalls'>,
+  event: EventOf<'tool_result'>,
+): Pick<AccumulatedRun, 'calls' | 'lastCalls'> {
   const { outcome } = event
-  const isKnown = counts.some(({ name }) => name === event.name)
-  const name = isKnown || counts.length < maxLines ? event.name : '…'
-  const place = counts.findIndex((line) => line.name === name && line.outcome === outcome)
-  const line = counts[place]
-  if (line === undefined) return [...counts, { name, outcome, count: 1 }]
-  return counts.with(place, { ...line, count: line.count + 1 })
+  const isKnown = calls.some(({ name }) => name === event.name)
+  const name = isKnown || calls.length < maxLines ? event.name : '…'
+  const found = calls.findIndex((line) => line.name === name && line.outcome === outcome)
+  const place = found === -1 ? calls.length : found
+  const line = calls[place] ?? { name, outcome, count: 0 }
+  return {
+    calls: calls.toSpliced(place, 1, { ...line, count: line.count + 1 }),
+    lastCalls: [...lastCalls, place].slice(-maxLastCalls),
+  }
 }
 
 export const hourMs: number = 60 * 60 * 1000
@@ -71,6 +80,8 @@ export interface AccumulatedRun {
   readonly childRunIds: readonly RunId[]
   /** How its tool calls ended. */
   readonly calls: readonly CallCount[]
+  /** The last forty calls that have ended, in the order of their ends: each as its place in `calls`. */
+  readonly lastCalls: readonly number[]
   /** Attempts of model calls that failed. */
   readonly failedAttempts: number
   /** The last event that a fork shares with the other run, which made the model calls up to there. */
@@ -84,6 +95,7 @@ const nothingAccumulated: AccumulatedRun = {
   agents: [],
   childRunIds: [],
   calls: [],
+  lastCalls: [],
   failedAttempts: 0,
   sharedSeq: 0,
   summaries: 0,
@@ -132,7 +144,7 @@ const steps: { readonly [T in EventType]: Step<T> | null } = {
   }),
   tool_deferred: null,
   tool_attempt_failed: null,
-  tool_result: (run, event) => ({ ...run, calls: countCall(run.calls, event) }),
+  tool_result: (run, event) => ({ ...run, ...countCall(run, event) }),
   tool_results_injected: null,
   compaction_started: ofItsOwn((run, event) => {
     const summaries = run.summaries + 1

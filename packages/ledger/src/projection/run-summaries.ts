@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, RunNotFoundError, TallystickError } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
+import { option, readStart, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
 import { BadRunIdsError } from '../format/event-row.ts'
 import { getDatabase, orElse } from '../store/store.ts'
@@ -28,6 +28,10 @@ export interface SummaryFilter {
   readonly tool?: string | undefined
   /** Runs with a call that ended so; of `tool`, if that is given. */
   readonly outcome?: Outcome | undefined
+  /** Runs about one of these subjects. */
+  readonly subjects?: readonly string[] | undefined
+  /** Runs that were started with this tag. */
+  readonly tag?: string | undefined
   /** Runs with an event at this time or later, in milliseconds since 1970 UTC. */
   readonly since?: number | undefined
   /** Runs of one session; the last place comes first. */
@@ -45,6 +49,8 @@ const summaryFilter = fields<SummaryFilter>(
     agent: maybe(anyText),
     tool: maybe(anyText),
     outcome: maybe(oneOf(outcomes)),
+    subjects: maybe(listOf(anyText)),
+    tag: maybe(anyText),
     since: maybe(valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite)),
     sessionId: maybe(anyText),
     before: maybe(anyText),
@@ -66,7 +72,7 @@ const summaryFilter = fields<SummaryFilter>(
 /**
  * Yields summaries of the runs of a ledger, the newest first. If the store keeps projections, a batch costs what it
  * holds: only events that they do not cover yet are folded, and of ended runs only the events about the end are read.
- * Without a filter by status, agent or time only the batch is read. It notices damage to other events if a run has not
+ * Without any filter but a session only the batch is read. It notices damage to other events if a run has not
  * ended or if `unreadable` is asked for; `verifyRun` always does. Rejects with `RunNotFoundError` for a `before` that
  * is not in the ledger, or not in the session, and with `ConfigurationError` for a wrong filter or wrong options.
  */
@@ -82,7 +88,7 @@ export async function* readRunSummaries(
   if (left <= 0) return
   const runs = isSelective(filter) ? findRuns(ledger, filter, options) : walkRuns(ledger, filter)
   for await (const run of runs) {
-    if (!fits(run, filter)) continue
+    if (!fits(run, filter) || !(await hasTag(ledger, run, filter.tag))) continue
     yield run
     if (--left <= 0) return
   }
@@ -98,12 +104,21 @@ export async function readRunSummary(ledger: Ledger, runId: RunId): Promise<List
 }
 
 /** A selective filter might skip many runs before it finds one. */
-function isSelective({ statuses, agent, tool, outcome, since, sessionId }: SummaryFilter): boolean {
-  return sessionId === undefined && (statuses ?? agent ?? tool ?? outcome ?? since) !== undefined
+function isSelective(filter: SummaryFilter): boolean {
+  const { statuses, agent, tool, outcome, subjects, tag, since, sessionId } = filter
+  const isAsked = (statuses ?? agent ?? tool ?? outcome ?? subjects ?? tag ?? since) !== undefined
+  return sessionId === undefined && isAsked
+}
+
+/** Returns whether a run was started with a tag, which its first event says: tags are content, and no summary has them. */
+async function hasTag(ledger: Ledger, { runId }: ListedRun, tag: string | undefined): Promise<boolean> {
+  if (tag === undefined) return true
+  const start = await orElse(undefined, () => readStart(ledger, runId))
+  return start?.labels?.tags?.includes(tag) ?? false
 }
 
 /**
- * Returns whether a run is among those that a filter asks for, its session aside. Throws a `ConfigurationError` for a wrong
+ * Returns whether a run is among those that a filter asks for, its session and its tags aside. Throws a `ConfigurationError` for a wrong
  * filter.
  */
 export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
@@ -178,10 +193,9 @@ async function* findRuns(
   options: ProjectionOptions,
 ): AsyncGenerator<ListedRun> {
   let { before } = filter
-  const current = await bringUpToDate(ledger, options)
+  const current = await bringUpToDate(ledger, options, { isQuick: true })
   try {
-    const places = (await current?.find(filter, before)) ?? []
-    for await (const { summary } of current?.read(places) ?? []) {
+    for await (const { summary } of current?.list(filter, before) ?? []) {
       yield summary
       before = summary.runId
     }

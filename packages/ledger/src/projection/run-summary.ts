@@ -62,6 +62,7 @@ export interface RunSummary {
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
+  readonly subject?: string
   /** Why it ended. Details are in its last event. */
   readonly reason?: FinishReason
   /** Set if its last event says more about the end. */
@@ -73,6 +74,8 @@ export interface RunSummary {
   readonly waits: RunWaits
   /** How its tool calls ended, by tool and outcome. */
   readonly calls: readonly CallCount[]
+  /** The last forty calls that have ended, in the order of their ends: each as its place in `calls`. */
+  readonly lastCalls: readonly number[]
   /** Attempts of model calls that failed. */
   readonly failedAttempts: number
   /** The child runs, in order; in a fork also those of the source. */
@@ -111,15 +114,21 @@ export interface RunQuery {
   /** Runs with an event then or later. */
   readonly since?: number | undefined
   readonly sessionIds?: ReadonlySet<string> | undefined
+  /** Runs about one of these subjects. */
+  readonly subjects?: readonly string[] | undefined
+  /** Runs that were started with this tag. No summary has the tags: see `hasTag`. */
+  readonly tag?: string | undefined
 }
 
 /** Returns whether a run is among those that a query selects. */
 export function fits(
   run: ListedRun,
-  { statuses, agent, tool, outcome, since, sessionIds }: RunQuery,
+  { statuses, agent, tool, outcome, since, sessionIds, subjects, tag }: RunQuery,
 ): boolean {
   if (statuses && !statuses.includes(run.status)) return false
-  if (run.status === 'unreadable') return (agent ?? tool ?? outcome ?? since ?? sessionIds) === undefined
+  if (run.status === 'unreadable') {
+    return (agent ?? tool ?? outcome ?? since ?? sessionIds ?? subjects ?? tag) === undefined
+  }
   return (
     (agent === undefined || run.agents.includes(agent)) &&
     ((tool ?? outcome) === undefined ||
@@ -127,7 +136,8 @@ export function fits(
         (call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome),
       )) &&
     (since === undefined || run.lastAt >= since) &&
-    (sessionIds === undefined || (run.sessionId !== undefined && sessionIds.has(run.sessionId)))
+    (sessionIds === undefined || (run.sessionId !== undefined && sessionIds.has(run.sessionId))) &&
+    (subjects === undefined || (run.subject !== undefined && subjects.includes(run.subject)))
   )
 }
 
@@ -136,6 +146,8 @@ export interface SummaryRecord {
   readonly summary: ListedRun
   /** The projection continues from this; absent for a run that cannot be read. */
   readonly accumulated?: AccumulatedRun
+  /** The tags that it was started with. They are content, so no summary has them. */
+  readonly tags?: readonly string[]
 }
 
 /** Reasons of a run that came to what was wanted. */
@@ -143,7 +155,8 @@ const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 's
 
 /** The record of a run, from its state and what was accumulated of the same events. */
 export function toSummaryRecord(state: RunState, accumulated: AccumulatedRun): SummaryRecord {
-  return { summary: toSummary(state, accumulated), accumulated }
+  const tags = state.labels?.tags
+  return { summary: toSummary(state, accumulated), accumulated, ...omitUndefined({ tags }) }
 }
 
 /** The record of a run that cannot be read. */
@@ -158,9 +171,9 @@ export function toUnreadableRecord(
 
 function toSummary(
   state: RunState,
-  { agents, childRunIds, calls, failedAttempts }: AccumulatedRun,
+  { agents, childRunIds, calls, lastCalls, failedAttempts }: AccumulatedRun,
 ): RunSummary {
-  const { runId, seq, turn, agent, sessionId, sessionPlace, parent, totals } = state
+  const { runId, seq, turn, agent, sessionId, sessionPlace, parent, subject, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
     runId,
@@ -170,7 +183,7 @@ function toSummary(
     ...toRunTimes(state),
     agent,
     agents,
-    ...omitUndefined({ sessionId, sessionPlace, parent }),
+    ...omitUndefined({ sessionId, sessionPlace, parent, subject }),
     ...(state.phase === 'done' && { reason: state.reason }),
     ...(state.phase === 'done' && state.detail !== undefined && { hasDetail: true as const }),
     isStreaming: state.phase === 'streaming',
@@ -179,6 +192,7 @@ function toSummary(
       .map(toNamedCall),
     waits: toWaits(state),
     calls,
+    lastCalls,
     failedAttempts,
     childRunIds,
     turns,
@@ -187,6 +201,35 @@ function toSummary(
     usage,
     ...omitUndefined({ costUsd }),
   }
+}
+
+/** Endings of a call other than success, the worst first. */
+const byWeight: readonly Outcome[] = [
+  ...(['interrupted', 'timed_out', 'failed', 'unknown_tool', 'invalid_input', 'denied'] as const),
+  ...(['limit_reached', 'cancelled', 'skipped', 'repeated'] as const),
+]
+
+/**
+ * Finds the worst that happened in a run: the calls that ended worst, the most frequent of them, or `model_call_failed` for
+ * attempts of model calls. `undefined` if all went well.
+ */
+export function findWorst({
+  calls,
+  failedAttempts,
+}: Pick<RunSummary, 'calls' | 'failedAttempts'>): WorstEnding | undefined {
+  for (const outcome of byWeight) {
+    const [worst] = calls.filter((call) => call.outcome === outcome).toSorted((a, b) => b.count - a.count)
+    if (worst) return worst
+  }
+  return failedAttempts === 0 ? undefined : { outcome: 'model_call_failed', count: failedAttempts }
+}
+
+/** What `findWorst` finds. */
+export interface WorstEnding {
+  readonly outcome: Outcome | 'model_call_failed'
+  /** The tool; absent for model calls. */
+  readonly name?: string
+  readonly count: number
 }
 
 /** The status of a run that has ended. */

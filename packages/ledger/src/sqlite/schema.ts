@@ -33,10 +33,13 @@ const derivedTables: readonly string[] = [
   seal text not null, primary key (run_id, reducer, seq)) strict`,
   // One row a run, for lists and stats.
   `create table run_summary (pos integer primary key, run_id text unique not null, seq integer not null, head_hash text not null,
-  status text not null, session_id text, started_at integer not null, last_at integer not null, agents text not null,
-  summary text not null, notes text) strict`,
-  // Of which code the rows of runs are, and how often content was taken from the tables above.
-  `create table projection (name text primary key not null, version text not null, revision integer not null) strict, without rowid`,
+  status text not null, agent text not null, session_id text, subject text, is_child integer not null, started_at integer not null,
+  last_at integer not null, reason text, cost_nano integer, tokens integer not null, terms text not null, summary text not null,
+  notes text) strict`,
+  // What runs are found by: an agent, a tool, an outcome, a tag.
+  'create table run_term (term text not null, pos integer not null, primary key (term, pos)) strict, without rowid',
+  // Of which code the rows of runs are, how often rows were taken from the tables above, and which events the rows cover.
+  `create table projection (name text primary key not null, version text not null, revision integer not null, covered text) strict, without rowid`,
   `insert into projection (name, version, revision) values ('runs', '', 0)`,
 ]
 
@@ -57,6 +60,9 @@ const indexes: readonly string[] = [
   'create index run_summary_last on run_summary (last_at)',
   'create index run_summary_session on run_summary (session_id, pos) where session_id is not null',
   'create unique index run_summary_head on run_summary (run_id, seq, head_hash)',
+  'create index run_summary_walk on run_summary (pos, last_at)',
+  // All that stats read of a run.
+  `create index run_summary_stats on run_summary (started_at, is_child, status, reason, cost_nano, tokens, last_at, agent, session_id, subject)`,
 ]
 
 /** Refuses a statement if the condition holds. */
@@ -131,12 +137,27 @@ const triggers: readonly string[] = [
   refuseWhen('history_stays', 'update on history', '', 'messages are never changed'),
 ]
 
+const uncover = `update projection set covered = null, revision = revision + 1 where name = 'runs'`
+/** When a row of a run goes, or goes back, whoever does it, the rows no longer cover every event. */
+const derivedTriggers: readonly string[] = [
+  `create trigger run_summary_goes after delete on run_summary begin ${uncover}; end`,
+  `create trigger run_summary_goes_back after update of pos, run_id, seq, head_hash on run_summary
+  when new.pos <> old.pos or new.run_id <> old.run_id or new.seq < old.seq or (new.seq = old.seq and new.head_hash <> old.head_hash)
+  begin ${uncover}; end`,
+]
+
 /** The statements that make the schema, in order. */
-const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
+const schema: readonly string[] = [
+  ...recordTables,
+  ...derivedTables,
+  ...indexes,
+  ...triggers,
+  ...derivedTriggers,
+]
 
 /** Objects of derived tables can be dropped at any time. */
 export function isDerived(name: string): boolean {
-  return /^(table|index) (snapshot|projection|run_summary)/.test(name)
+  return /^(table|index|trigger) (snapshot|projection|run_summary|run_term)/.test(name)
 }
 
 /** Makes the schema, in one transaction, unless another process has made it. */

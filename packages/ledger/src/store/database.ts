@@ -39,7 +39,14 @@ export interface Schema {
     readonly seal: string
   }
   readonly run_summary: StoredRunRow
-  readonly projection: { readonly name: string; readonly version: string; readonly revision: number }
+  readonly run_term: { readonly term: string; readonly pos: number }
+  readonly projection: {
+    readonly name: string
+    readonly version: string
+    readonly revision: number
+    /** Up to where the rows of runs cover every event; null if some may be missing. */
+    readonly covered: string | null
+  }
 }
 
 /** The builders of queries, and the database that runs them. */

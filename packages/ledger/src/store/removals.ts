@@ -7,6 +7,7 @@ import {
   type RemovalRequest,
   sealRun,
 } from '../format/chain.ts'
+import { dropRunRow } from '../projection/projections.ts'
 import { perform, type Queries, runColumns, type RunRow, type Steps } from './database.ts'
 
 /** Removes content within one transaction. Skips what is gone already. Returns how many events lost their content. */
@@ -135,5 +136,5 @@ export function* forgetProjections(queries: Queries, runId: RunId): Steps<void> 
   // First, since every writer of projections begins with this row too: so no two wait for each other.
   yield* perform(queries, db.updateTable('projection').set({ revision: sql<number>`revision + 1` }))
   yield* perform(queries, db.deleteFrom('snapshot').where('run_id', '=', runId))
-  yield* perform(queries, db.deleteFrom('run_summary').where('run_id', '=', runId))
+  yield* dropRunRow(queries, runId)
 }

@@ -68,7 +68,9 @@ export class ProjectionAudit {
     const differing = (Object.keys(due) as (keyof StoredRunRow)[]).find(
       (column) => toComparable(column, due[column]) !== toComparable(column, row[column]),
     )
-    return differing && createFault('projection', `its ${differing} as its events say`, 'another')
+    if (differing) return createFault('projection', `its ${differing} as its events say`, 'another')
+    const isFound = await orElse(true, () => new ProjectionTables(this.#database).hasTerms(due))
+    return isFound ? undefined : createFault('projection', 'a run that its terms find', 'terms are missing')
   }
 
   async #snapshotFault({ seq, state, carried }: AuditedPlace): Promise<Fault | undefined> {
@@ -114,7 +116,7 @@ export async function findStrayFault(ledger: Ledger): Promise<Fault | undefined>
 
 /** JSON says the same in whatever order. */
 function toComparable(column: keyof StoredRunRow, value: StoredRunRow[keyof StoredRunRow]): string {
-  if (typeof value !== 'string' || !['agents', 'summary', 'notes'].includes(column)) return String(value)
+  if (typeof value !== 'string' || !['terms', 'summary', 'notes'].includes(column)) return String(value)
   try {
     return toCanonicalJson(JSON.parse(value) as Json)
   } catch {

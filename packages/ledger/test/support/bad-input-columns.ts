@@ -23,6 +23,7 @@ export const guards: Readonly<Record<string, Guard>> = {
   snapshot: 'derived',
   projection: 'derived',
   run_summary: 'derived',
+  run_term: 'derived',
   inbox: 'inbox',
 }
 

@@ -7,6 +7,7 @@ import {
   rebuildProjections,
   redact,
   readRunSummaries,
+  type SummaryFilter,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { bringUpToDate, ProjectionTables } from '../../src/projection/projections.ts'
@@ -18,14 +19,15 @@ import { longRun } from './long-run.ts'
 import { differing, everyRun, everything, recordSome, statsOf, type ProjectionBed } from './projection-bed.ts'
 import { projectionDamageCases } from './projection-damage-cases.ts'
 import { recordRun } from './record-run.ts'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 
 /** Long after the runs that are recorded here. */
 const now = Date.UTC(2027, 0, 1)
 
 /** What a plan says that goes through a whole table, whatever its size: only the heads of all runs are compared. */
-const wholeTable = /SCAN (run_summary|event)\b(?! USING)|Seq Scan on (?!pg_|run )/
+const wholeTable = /SCAN (run_summary|run_term|event)\b(?! USING)|Seq Scan on (?!pg_|run )/
 
-const tables = ['run_summary', 'snapshot', 'projection'] as const
+const tables = ['run_summary', 'run_term', 'snapshot', 'projection'] as const
 
 /** Which runs a ledger is asked to read while something is done, from which event on. */
 async function readsDuring(
@@ -212,16 +214,62 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     const tables = new ProjectionTables(watchedDatabase(database, (each) => asked.push(each)))
     await tables.find({})
     await tables.find({ statuses: ['failed'], since: 1 })
-    await tables.find({ agent: 'assistant', statuses: ['done'], since: 1 })
+    await tables.findPage({ agent: 'assistant', statuses: ['done'], since: 1 }, 1000, 10)
+    await tables.findPage({ tool: 'look', subjects: ['ann', 'bob'] }, 1000, 10)
+    await tables.findPage({}, 1000, 10)
+    await tables.findPage({ since: 1 }, 1000, 10)
     await tables.find({ since: 1 })
     await tables.find({ sessionIds: new Set(['ann']) })
     await tables.rows('run_id', [runId])
     await tables.rows('pos', [1])
     await tables.findPlace(runId as RunId)
     await tables.lagging(0, 10)
+    await tables.lagging(0, 10, [runId])
     await tables.countLag()
     for (const { text, values } of asked) expect(await bed.plan(text, values)).not.toMatch(wholeTable)
-    expect(asked).toHaveLength(11)
+    expect(asked).toHaveLength(20)
+  },
+
+  async 'find runs by what they did, were about and were tagged with, a page after the other'(bed) {
+    const ledger = bed.open()
+    await recordSome(ledger, 3)
+    const tagged: RunId[] = []
+    for (let ordinal = 1; ordinal <= 200; ordinal++) {
+      const given =
+        ordinal % 50 === 0
+          ? { subject: 'ann', labels: { tags: ['rare'] } }
+          : { labels: { tags: [ordinal % 3 === 0 ? 'third' : 'other'] } }
+      const runId = sampleRunId(1_000 + ordinal)
+      const { run_started: started, input_received: input } = sampleFacts(runId)
+      const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = started
+      const events = stampFacts(runId, [{ ...start, ...given }, input])
+      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+      if (ordinal % 50 === 0) tagged.unshift(runId)
+    }
+    const find = async (filter: SummaryFilter): Promise<readonly RunId[]> =>
+      (await Array.fromAsync(readRunSummaries(ledger, filter))).map(({ runId }) => runId)
+    expect(await find({ tag: 'rare' })).toEqual(tagged)
+    expect(await find({ subjects: ['ann', 'bob'] })).toEqual(tagged)
+    expect(await find({ subjects: ['ann'], before: tagged[1], limit: 1 })).toEqual([tagged[2]])
+    expect(await find({ subjects: ['ann'], tag: 'third' })).toEqual([])
+    expect(await find({ tag: 'third' })).toHaveLength(65)
+    expect(await find({ tag: 'third', statuses: ['unfinished', 'done'], since: 0 })).toHaveLength(65)
+    expect(await find({ tool: 'get_weather' })).toHaveLength(3)
+    expect(await find({ tool: 'get_weather', outcome: 'success', statuses: ['done'] })).toHaveLength(3)
+    expect(await find({ tool: 'get_weather', outcome: 'failed' })).toEqual([])
+    // No row has a tag of a run about a subject, which has to vanish with the key of that.
+    const rows = await bed.rows(`select terms, summary, notes from run_summary where subject = 'ann'`)
+    expect(rows).toHaveLength(4)
+    expect(JSON.stringify(rows)).not.toContain('rare')
+    expect(await bed.rows(`select term from run_term where term like '%rare%'`)).toEqual([])
+    await redact(ledger, tagged[0]!, 'all', { by: 'Ada', reason: 'asked for' })
+    expect(await find({ tag: 'rare' })).toEqual(tagged.slice(1))
+    const third = await find({ tag: 'third' })
+    await redact(ledger, third[0]!, 'all', { by: 'Ada', reason: 'asked for' })
+    expect(await bed.rows(`select term from run_term where term = 'g third'`)).toHaveLength(64)
+    expect(await find({ tag: 'third' })).toEqual(third.slice(1))
+    await refreshed(ledger)
+    expect(await differing(ledger)).toEqual([])
   },
 
   async 'stay right while processes bring them up to date at once and runs are driven'(bed) {

@@ -58,7 +58,7 @@ export function watched(database: StoreDatabase) {
   return seen
 }
 
-const columnsOfARun = 11
+const columnsOfARun = 17
 
 /** How many rows each change of rows writes. */
 export function writesIn({ made }: ReturnType<typeof watched>): readonly number[] {
