@@ -172,9 +172,14 @@ export default defineConfig({
       'It stands on core only, never on its test parts.',
     ),
     mayNotImport(
-      'packages/{replay,server}/src/**',
-      'core/testing|testkit|ledger/\\w+|providers|replay|tools|server|otel|engines|cli',
+      'packages/replay/src/**',
+      'core/testing|testkit|ledger/\\w+|providers|replay|tools|inspector|server|otel|engines|cli',
       'It stands on core and on functions of ledger, and touches no store.',
+    ),
+    mayNotImport(
+      'packages/server/src/**',
+      'core/testing|testkit|ledger/\\w+|providers|tools|server|otel|engines|cli',
+      'It stands on core, on functions of ledger and replay, and on the page of inspector, and touches no store.',
     ),
     mayNotImport(
       'packages/testkit/src/**',

@@ -1,22 +1,22 @@
 import { memoryLedger } from '@tallystick/core'
 import { sampleFacts, sampleCallId, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { type EventFinder, type Found, findEvents } from '../src/verbs/find.ts'
+import { type EventSearch, type FoundEvent, searchEvents } from '@tallystick/ledger'
 
 const runId = sampleRunId(1)
 const fact = sampleFacts(runId)
 type Facts = Parameters<typeof stampFacts>[1]
 
 /** What is found in a run of these facts, which follow its start as events 2, 3 … */
-async function found(facts: Facts, finder: Partial<EventFinder> = {}): Promise<readonly Found[]> {
+async function found(facts: Facts, finder: Partial<EventSearch> = {}): Promise<readonly FoundEvent[]> {
   const ledger = memoryLedger()
   const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = fact.run_started
   const events = stampFacts(runId, [start, ...facts])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
-  return await Array.fromAsync(findEvents(ledger, { call: { inputs: [] }, ...finder }))
+  return await Array.fromAsync(searchEvents(ledger, { call: { inputs: [] }, ...finder }))
 }
 
-const said = (all: readonly Found[]): readonly unknown[] =>
+const said = (all: readonly FoundEvent[]): readonly unknown[] =>
   all.map(({ seq, type, text }) => [seq, type, text])
 
 describe('what was said', () => {
@@ -88,7 +88,7 @@ describe('a call', () => {
     content: [{ type: 'text' as const, text: '21 degrees' }],
   }
   const open = { ...asked, toolCallId: sampleCallId(runId, 2) }
-  const query = (call: Partial<EventFinder['call']>, text?: string): Partial<EventFinder> => ({
+  const query = (call: Partial<EventSearch['call']>, text?: string): Partial<EventSearch> => ({
     call: { inputs: [], ...call },
     ...(text !== undefined && { text }),
   })

@@ -1,6 +1,6 @@
 import { sampleRunId } from '@tallystick/testkit'
 import type { Outcome } from '@tallystick/core/vocabulary'
-import type { DaySpending, RunSummary, SessionTotals } from '@tallystick/ledger'
+import { formatContent, type DaySpending, type RunSummary, type SessionTotals } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import type { RunStatusView } from '../src/runs/run-status.ts'
 import { type ListedRunRow, RunTable, formatWorst } from '../src/view/run-table.ts'
@@ -12,7 +12,6 @@ import {
   formatSpending,
 } from '../src/verbs/stats.ts'
 import {
-  formatContent,
   formatCount,
   formatDuration,
   toOneLine,

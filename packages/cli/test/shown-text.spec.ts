@@ -1,9 +1,10 @@
+import { formatContent } from '@tallystick/ledger'
 import { memoryLedger, type RunId } from '@tallystick/core'
 import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { Difference } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { findCheckedCalls } from '../src/verbs/policy.ts'
-import { formatContent, toOneLine, formatTable, wrapLines } from '../src/command/text.ts'
+import { toOneLine, formatTable, wrapLines } from '../src/command/text.ts'
 import { formatDifferences } from '../src/view/difference-text.ts'
 
 describe('what an input is broken into for the screen', () => {

@@ -4,7 +4,7 @@ import { sampleFacts, sampleCallId, sampleMessage, sampleRunId } from '@tallysti
 import { type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { findForkPlace } from '../src/runs/find-run.ts'
-import { type CallQuery, findEvents } from '../src/verbs/find.ts'
+import { type CallQuery, searchEvents } from '@tallystick/ledger'
 import { StoryBuilder } from '../src/runs/run-story.ts'
 import { showEvents } from '../src/verbs/show.ts'
 import { formatResult, formatStory } from '../src/view/story-text.ts'
@@ -302,7 +302,7 @@ describe('a list of events', () => {
 describe('what is found', () => {
   const found = async (query: Partial<CallQuery>, events: readonly RuntimeEvent[], text?: string) => {
     const call = { inputs: [], ...query }
-    return await Array.fromAsync(findEvents(holding(events), { call, ...(text !== undefined && { text }) }))
+    return await Array.fromAsync(searchEvents(holding(events), { call, ...(text !== undefined && { text }) }))
   }
   const events = [...turn(1, { text: 'Sunny' }), ...turn(2, { text: 'rainy' }), ...turn(3).slice(0, -1)]
 

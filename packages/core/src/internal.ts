@@ -199,6 +199,8 @@ export { listReachableAgents, someRules } from './agent/registry.ts'
 
 // The runtime
 export { findOpenRoot } from './runtime/drive.ts'
+export { readSteps } from './runtime/run-steps.ts'
+export { findDrivenAgent } from './runtime/runtime.ts'
 export { judgeAnswer } from './runtime/effects.ts'
 export { isRunDriven } from './runtime/leases.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'

@@ -43,10 +43,25 @@ export {
   type SummaryFilter,
 } from './projection/run-summaries.ts'
 export { readLedgerStats } from './projection/stats.ts'
+export {
+  readRunStats,
+  type RunFacts,
+  type RunStatsBucket,
+  type RunStatsQuery,
+} from './projection/run-stats.ts'
 export type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './projection/stats.ts'
-export { countProjectionLag, type ProjectionOptions } from './projection/projections.ts'
+export { countProjectionLag, keepsProjections, type ProjectionOptions } from './projection/projections.ts'
 export { rebuildProjections, type RebuildReport } from './projection/projections.ts'
 export { rebuildRequest, type RebuiltRequest } from './projection/fold-to.ts'
+export { listLeases, type HeldLease } from './store/leases.ts'
+export {
+  type CallQuery,
+  type EventSearch,
+  formatContent,
+  type FoundEvent,
+  type InputQuery,
+  searchEvents,
+} from './store/search.ts'
 export { watch } from './store/watch.ts'
 export { watchLedger } from './store/watch.ts'
 export type { Fault } from './format/event-row.ts'

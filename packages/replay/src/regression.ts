@@ -125,6 +125,31 @@ export async function exportRegression(
   requireLedger('exportRegression', ledger)
   requireTextId('exportRegression', runId)
   requireOptions('exportRegression', regressionOptions, options)
+  const { file } = options
+  const { test, fixture, fixtureName, events, redacted } = await formatRegression(ledger, runId, options)
+  const fixtureFile = join(dirname(file), fixtureName)
+  await writeNew(fixtureFile, fixture)
+  await writeNew(file, test)
+  return { runId, events, redacted, test: file, fixture: fixtureFile }
+}
+
+/** The texts of a regression test. */
+export interface RegressionText extends Pick<Regression, 'runId' | 'events' | 'redacted'> {
+  /** The test file, and the export that goes beside it under the name that the test expects. */
+  readonly test: string
+  readonly fixture: string
+  readonly fixtureName: string
+}
+
+/** Returns the texts that `exportRegression` writes, and writes nothing. Rejects as it does, but for files. */
+export async function formatRegression(
+  ledger: Ledger,
+  runId: RunId,
+  options: RegressionOptions,
+): Promise<RegressionText> {
+  requireLedger('formatRegression', ledger)
+  requireTextId('formatRegression', runId)
+  requireOptions('formatRegression', regressionOptions, options)
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) events.push(event)
   const [first] = events
@@ -134,12 +159,12 @@ export async function exportRegression(
   const redacted = kept.filter(
     (event, index) => toExportLine(event) !== toExportLine(events[index] as RuntimeEvent),
   ).length
-  const { file } = options
-  const name = nameFixture(file)
-  const fixture = join(dirname(file), name)
-  await writeNew(fixture, kept.map((event) => `${toExportLine(event)}\n`).join(''))
-  await writeNew(file, formatTest({ runId, agent: first.agent, events: kept.length, name }, options))
-  return { runId, events: kept.length, redacted, test: file, fixture }
+  const fixtureName = nameFixture(options.file)
+  return {
+    ...{ runId, events: kept.length, redacted, fixtureName },
+    fixture: kept.map((event) => `${toExportLine(event)}\n`).join(''),
+    test: formatTest({ runId, agent: first.agent, events: kept.length, name: fixtureName }, options),
+  }
 }
 
 function nameFixture(file: string): string {

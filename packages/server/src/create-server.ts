@@ -45,6 +45,9 @@ import { Routes } from './http/routes.ts'
 import { addCommands } from './runs/commands.ts'
 import { addDrive } from './runs/drive.ts'
 import { addAllEvents, addEvents } from './runs/events.ts'
+import { addInspection } from './runs/inspection.ts'
+import { addList } from './runs/list.ts'
+import { addOverview } from './runs/overview.ts'
 import { addAgents, addReads, addSessions } from './runs/reads.ts'
 import { addStarts } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
@@ -380,12 +383,15 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   })
   addAgents(routes)
   addStarts(routes)
+  addList(routes)
   addReads(routes)
+  addInspection(routes)
   addEvents(routes)
   addCommands(routes)
   addDrive(routes)
   addAllEvents(routes)
   addSessions(routes)
+  addOverview(routes)
   addChat(routes)
   addAgUi(routes)
   addOpenAi(routes)

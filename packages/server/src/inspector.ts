@@ -4,7 +4,7 @@ import { exportEvents } from '@tallystick/ledger'
 import { type Principal, permissions, requireVisible } from './http/principal.ts'
 import { createMalformedError, RefusedRequestError } from './http/problem.ts'
 import type { Routes } from './http/routes.ts'
-import { listAgents, respondJson, type Served } from './http/served.ts'
+import { isPermitted, listAgents, requirePermission, respondJson, type Served } from './http/served.ts'
 
 /** The page that shows runs. */
 export interface InspectorOptions {
@@ -65,9 +65,11 @@ export function addInspector(routes: Routes, options: InspectorOptions | undefin
 }
 
 /** What a principal may do where this process drives runs, or does not. */
-function listPermissions({ wake }: Served, { may }: Principal): Self['may'] {
-  if (wake === undefined) return may ?? 'everything'
-  return (may ?? permissions.filter((each) => each !== 'drive')).filter((each) => each !== 'fork')
+function listPermissions({ wake }: Served, principal: Principal): Self['may'] {
+  const { may, sees } = principal
+  if (wake === undefined && may === undefined && sees === 'everything') return 'everything'
+  const permitted = permissions.filter((each) => isPermitted(principal, each))
+  return wake === undefined ? permitted : permitted.filter((each) => each !== 'fork')
 }
 
 interface Page {
@@ -104,12 +106,14 @@ export function addExport(routes: Routes): void {
     '/runs/:run/export',
     {
       operationId: 'exportRun',
-      summary: 'A file with the events of a run, or with a page that shows it and its child runs.',
+      summary:
+        'A file with the events of a run, or with a page that shows it and its child runs. Needs the permission `inspect`.',
       parameters: ['format'],
       answers: { 200: 'The file.' },
       media: ['application/jsonl', 'text/html'],
     },
     async ({ principal, req }) => {
+      requirePermission(principal, 'inspect')
       const runId = await requireVisible(ledger, principal, req.param('run'))
       const format = req.query('format') ?? 'events'
       if (format !== 'events' && format !== 'html') throw createMalformedError('format is events or html.')

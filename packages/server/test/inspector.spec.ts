@@ -65,7 +65,7 @@ describe('the page of the inspector', () => {
       agents: ['teller', 'cashier'],
       title: 'runs.db',
     })
-    expect(await selfOf('viewer')).toMatchObject({ name: 'viewer', may: [] })
+    expect(await selfOf('viewer')).toMatchObject({ name: 'viewer', may: ['inspect'] })
     const web = await openOffice({ drives: false })
     const { may } = (await (await web.send('/inspector/self')).json()) as { readonly may: readonly string[] }
     expect(may).toContain('start')
@@ -99,14 +99,14 @@ describe('an export of a run', () => {
     const office = await openOffice()
     const runId = await office.start('ada', { subject: 'ada' })
     await office.send(`/runs/${runId}/result?waitMs=20000`)
-    const events = await office.send(`/runs/${runId}/export`, 'ada')
+    const events = await office.send(`/runs/${runId}/export`, 'viewer')
     expect(events.headers.get('content-type')).toBe('application/jsonl')
     expect((await events.text()).split('\n')[0]).toMatch(`{"runId":"${runId}","seq":1,`)
-    const page = await office.send(`/runs/${runId}/export?format=html`, 'ada')
+    const page = await office.send(`/runs/${runId}/export?format=html`, 'viewer')
     expect(page.headers.get('content-disposition')).toBe(`attachment; filename="${runId}.html"`)
     expect(await page.text()).toContain(`data-title="${runId}">{"runId":"${runId}","seq":1,`)
-    expect((await office.send(`/runs/${runId}/export?format=html`, 'bob')).status).toBe(404)
-    expect((await office.send(`/runs/${runId}/export?format=pdf`, 'ada')).status).toBe(400)
+    expect((await office.send(`/runs/${runId}/export?format=html`, 'bob')).status).toBe(403)
+    expect((await office.send(`/runs/${runId}/export?format=pdf`, 'viewer')).status).toBe(400)
     expect(office.reported).toEqual([])
   })
 })

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent } from '@tallystick/core'
+import { defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { documentAt, exampleOf, operationsOf, type DescribedOperation } from './kit/described.ts'
 import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
+import { temporaryLedger } from './kit/temporary-ledger.ts'
 
 /** An agent whose tool leaves its call to be settled. */
 function deferringAgent(): ReturnType<typeof payingAgent> {
@@ -38,7 +39,8 @@ async function sendAsDescribed(
   operation: DescribedOperation,
 ): Promise<Response> {
   const agents = [agentFor(operation.operationId)]
-  const office = await openOffice({ agents, inspector: true })
+  const ledger = operation.operationId === 'readRecord' ? temporaryLedger() : memoryLedger()
+  const office = await openOffice({ agents, ledger, inspector: true })
   const runId = await office.start('boss', { sessionId: 'chat-0' })
   const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
   const { pendingApprovals, deferredCalls } = (await waiting.json()) as StoppedRun
@@ -58,7 +60,8 @@ async function sendAsDescribed(
     model: 'cashier',
   }
   const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name] ?? '')
-  return await office.send(place, operation.operationId === 'driveRun' ? 'driver' : 'boss', body)
+  const query = operation.operationId === 'diffRuns' ? `?with=${runId}` : ''
+  return await office.send(`${place}${query}`, operation.operationId === 'driveRun' ? 'driver' : 'boss', body)
 }
 
 const document = await documentAt('')

@@ -5,25 +5,11 @@ import {
   type Citation,
   type EventOf,
   type Json,
-  type ResultPart,
   type Source,
-  type UserPart,
 } from '@tallystick/core/vocabulary'
 import type { RunSpending } from '@tallystick/replay'
 import type { Paint } from '../terminal/paint.ts'
 import { fitText, padText, measureText, makeVisible } from '../terminal/text-width.ts'
-
-/** Joins parts to one text; images and files are named by their media type. */
-export function formatContent(parts: readonly (UserPart | ResultPart)[]): string {
-  const texts = parts.map((part) => {
-    if (part.type === 'text') return part.text
-    const { mediaType, url, providerFile } = part
-    const name = part.type === 'file' ? part.name : undefined
-    const place = providerFile && `kept by ${providerFile.provider} as ${providerFile.id}`
-    return `[${[mediaType, name, url, place].filter((each) => each !== undefined).join(', ')}]`
-  })
-  return texts.join('\n')
-}
 
 /** Puts a text on one line, cut at `max` columns. */
 export function toOneLine(text: string, max: number): string {

@@ -1,11 +1,11 @@
 import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
 import { openTurnCalls, toTranscript } from '@tallystick/core/machine'
 import { type ParentRef, parseRunId, type ToolCallId, type UserMessage } from '@tallystick/core/vocabulary'
-import { readFirstInputs, foldTo, type RunSummary } from '@tallystick/ledger'
+import { formatContent, readFirstInputs, foldTo, type RunSummary } from '@tallystick/ledger'
 import { type CommandContext, formatCommand } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
-import { formatContent } from '../command/text.ts'
+
 import { withLedger } from './open-ledger.ts'
 
 /** Reads which run a run came from, and how, from its first event; `undefined` for a run of its own. */

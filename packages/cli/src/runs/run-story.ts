@@ -11,8 +11,8 @@ import {
   type ResultPart,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
-import { type CallEnding, maxOutlinedValues, type ToolOutline } from '@tallystick/ledger'
-import { formatContent, toOneLine } from '../command/text.ts'
+import { formatContent, type CallEnding, maxOutlinedValues, type ToolOutline } from '@tallystick/ledger'
+import { toOneLine } from '../command/text.ts'
 
 /** A decision about a call, with the event that holds it. */
 export type CallDecision = Pick<

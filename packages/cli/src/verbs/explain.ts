@@ -1,3 +1,4 @@
+import { formatContent } from '@tallystick/ledger'
 import type { Message } from '@tallystick/core'
 import { toCanonicalJson, type EventType } from '@tallystick/core/vocabulary'
 import {
@@ -10,7 +11,7 @@ import {
 import type { Command } from '@commander-js/extra-typings'
 import { declareRunArguments, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, printEither } from '../command/context.ts'
-import { formatContent, toOneLine, formatTable, formatUsage } from '../command/text.ts'
+import { toOneLine, formatTable, formatUsage } from '../command/text.ts'
 import { withRun } from '../runs/find-run.ts'
 import { readEvents } from '../runs/read-run.ts'
 import { CallStories } from '../runs/run-story.ts'

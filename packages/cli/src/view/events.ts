@@ -1,3 +1,4 @@
+import { formatContent } from '@tallystick/ledger'
 import { type RunId, type RunState, type RuntimeEvent, joinText } from '@tallystick/core'
 import {
   toCanonicalJson,
@@ -7,7 +8,7 @@ import {
   type ParentRef,
 } from '@tallystick/core/vocabulary'
 import type { View } from '../command/context.ts'
-import { formatContent, formatCount, toOneLine, formatEnding } from '../command/text.ts'
+import { formatCount, toOneLine, formatEnding } from '../command/text.ts'
 import { type Screen, createScreen } from '../terminal/paint.ts'
 
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>

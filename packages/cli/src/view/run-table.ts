@@ -44,7 +44,7 @@ export function formatWorst(run: Pick<RunSummary, 'calls' | 'failedAttempts'>): 
   const worst = findWorst(run)
   if (worst === undefined) return ''
   const { name = 'model call', outcome, count } = worst
-  return `${name} ${outcome === 'model_call_failed' ? 'failed' : outcome}${formatTimes(count)}`
+  return `${name} ${outcome === 'model_attempt_failed' ? 'failed' : outcome}${formatTimes(count)}`
 }
 
 function formatTimes(count: number): string {

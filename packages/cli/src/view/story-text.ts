@@ -1,3 +1,4 @@
+import { formatContent } from '@tallystick/ledger'
 import type { Message, RunState } from '@tallystick/core'
 import { type Call, openTurnCalls } from '@tallystick/core/machine'
 import {
@@ -10,7 +11,6 @@ import {
 } from '@tallystick/core/vocabulary'
 import {
   formatCitations,
-  formatContent,
   formatDuration,
   indent,
   formatJson,

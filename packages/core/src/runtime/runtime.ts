@@ -1,7 +1,7 @@
 import { placeFault } from '../values/schema.ts'
 import type { Agent } from '../agent/agent.ts'
 import { listHooks } from '../agent/hooks.ts'
-import { createAgentRegistry, KnownModels } from '../agent/registry.ts'
+import { type AgentRegistry, createAgentRegistry, KnownModels } from '../agent/registry.ts'
 import { outsideCommand, type OutsideCommand } from '../events/commands.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { requireTextId } from '../ledger/queries.ts'
@@ -40,13 +40,21 @@ import {
 import { KnownEnds, createSessionView } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
+/** The agents of each runtime. */
+const agentsOf = new WeakMap<Runtime, AgentRegistry>()
+
+/** An agent as a runtime drives it, with its rules and prices; `undefined` if the runtime knows none of that name. */
+export function findDrivenAgent(runtime: Runtime, name: string): Agent<unknown> | undefined {
+  return agentsOf.get(runtime)?.find(name)
+}
+
 /** Creates a runtime: the ledger, agents and hooks that runs share. */
 export function createRuntime(options: RuntimeOptions): Runtime {
   requireOptions('createRuntime', runtimeOptions, options)
   digestTextsByDefault(findHostDigest)
   const { ledger } = options
   const runs = createRegistry(options)
-  return {
+  const runtime: Runtime = {
     ledger,
     run(agent, input, ...[own = {}]) {
       requireRunOptions(own)
@@ -122,6 +130,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       }),
     idle: () => runs.idle(),
   }
+  agentsOf.set(runtime, runs.parts.agents)
+  return runtime
 }
 
 /** The registry of a runtime: its parts as its options say, and no runs yet. */

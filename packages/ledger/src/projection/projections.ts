@@ -516,6 +516,15 @@ export class ProjectionTables {
 
 type TermsRow = Pick<StoredRunRow, 'pos' | 'terms'>
 
+/** The name that a key is of. Rows are outside the chain: a key that nobody wrote is its own name. */
+export function parseKey(key: string): string {
+  try {
+    return key.startsWith('"') ? String(JSON.parse(key)) : key
+  } catch {
+    return key
+  }
+}
+
 /** Replaces the terms that runs are found by. */
 function* replaceTerms(
   queries: Queries,
@@ -601,7 +610,7 @@ function selectLagging(
  * A name as the key of a row: most are used unchanged, and one that a database could not hold, or that looks like the
  * other kind, as JSON. No two names have the same key.
  */
-function toKey(name: string): string {
+export function toKey(name: string): string {
   const isPlain = name.isWellFormed() && !name.includes('\0') && !name.startsWith('"')
   return isPlain ? name : JSON.stringify(name)
 }
@@ -855,6 +864,11 @@ export class ProjectedRuns {
     this.#inMemory = new Map(inMemory.map((run) => [run.pos, run]))
   }
 
+  /** Whether there are runs whose rows are not written. */
+  get hasUnwritten(): boolean {
+    return this.#inMemory.size > 0
+  }
+
   /** The places of all runs that are asked for, the newest first. */
   async find(query: PlacedQuery): Promise<readonly number[]> {
     const stored = (await this.#tables?.find(query)) ?? []
@@ -1005,6 +1019,12 @@ export async function countProjectionLag(ledger: Ledger): Promise<number | undef
   const database = getDatabase(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, () => new ProjectionTables(database).countLag())
+}
+
+/** Returns whether a ledger keeps projections, so that a filter finds runs by an index. */
+export function keepsProjections(ledger: Ledger): boolean {
+  requireLedger('keepsProjections', ledger)
+  return getDatabase(ledger) !== undefined
 }
 
 /** How much was folded. */

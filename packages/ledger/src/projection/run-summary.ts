@@ -1,5 +1,12 @@
 import type { RunId, RunState, Usage } from '@tallystick/core'
-import { listCallsAwaitingChild, omitUndefined, toRunTimes, type Totals } from '@tallystick/core/internal'
+import {
+  listCallsAwaitingChild,
+  omitUndefined,
+  option,
+  requireOptions,
+  toRunTimes,
+  type Totals,
+} from '@tallystick/core/internal'
 import {
   type Call,
   listDeferredCalls,
@@ -209,24 +216,32 @@ const byWeight: readonly Outcome[] = [
   ...(['limit_reached', 'cancelled', 'skipped', 'repeated'] as const),
 ]
 
+const someSummary = option.valueThat(
+  'the summary of a run, such as readRunSummary returns',
+  (value) => Array.isArray(Object(value).calls) && Object(value).calls.every(isObject),
+)
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
 /**
- * Finds the worst that happened in a run: the calls that ended worst, the most frequent of them, or `model_call_failed` for
+ * Finds the worst that happened in a run: the calls that ended worst, the most frequent of them, or `model_attempt_failed` for
  * attempts of model calls. `undefined` if all went well.
  */
-export function findWorst({
-  calls,
-  failedAttempts,
-}: Pick<RunSummary, 'calls' | 'failedAttempts'>): WorstEnding | undefined {
+export function findWorst(run: Pick<RunSummary, 'calls' | 'failedAttempts'>): WorstEnding | undefined {
+  requireOptions('findWorst', someSummary, run, 'the summary')
+  const { calls, failedAttempts } = run
   for (const outcome of byWeight) {
     const [worst] = calls.filter((call) => call.outcome === outcome).toSorted((a, b) => b.count - a.count)
     if (worst) return worst
   }
-  return failedAttempts === 0 ? undefined : { outcome: 'model_call_failed', count: failedAttempts }
+  return failedAttempts === 0 ? undefined : { outcome: 'model_attempt_failed', count: failedAttempts }
 }
 
 /** What `findWorst` finds. */
 export interface WorstEnding {
-  readonly outcome: Outcome | 'model_call_failed'
+  readonly outcome: Outcome | 'model_attempt_failed'
   /** The tool; absent for model calls. */
   readonly name?: string
   readonly count: number

@@ -16,6 +16,8 @@ export const permissions = [
   'settle',
   'resume',
   'fork',
+  'replay',
+  'inspect',
   'drive',
 ] as const
 export type Permission = (typeof permissions)[number]
@@ -40,7 +42,11 @@ export interface Principal {
   /** Recorded as `by` of every decision. */
   readonly name: string
   readonly sees: 'everything' | Scope
-  /** The permissions on the runs that it sees. Default: all but `drive`, for engines and crons; with `[]` it may only read. */
+  /**
+   * The permissions on the runs that it sees; with `[]` it may only read. Default: all but `drive`, for engines and crons, and
+   * but `replay` and `inspect` for a caller that does not see everything. Who sees everything may always `inspect`: that
+   * reads what `outputStream` did not show, too.
+   */
   readonly may?: readonly Permission[] | undefined
 }
 

@@ -31,9 +31,23 @@ export const maxPage = 200
 /** The longest page of events, in characters of JSON; a longer event is a page of its own. */
 export const maxPageLength = 1_000_000
 
-export function requirePermission({ may }: Principal, permission: Permission): void {
-  // Whoever may drive starts runs of any kind: nobody may who was not named for it.
-  if (may?.includes(permission) ?? permission !== 'drive') return
+/** Permissions that nobody has who was not named for it, or does not see everything. */
+const isNamed: Partial<Record<Permission, 'always' | 'unless all is seen'>> = {
+  // Whoever may drive starts runs of any kind.
+  drive: 'always',
+  replay: 'unless all is seen',
+  inspect: 'unless all is seen',
+}
+
+/** Returns whether a principal has a permission. */
+export function isPermitted({ may, sees }: Principal, permission: Permission): boolean {
+  if (permission === 'inspect' && sees === 'everything') return true
+  const named = isNamed[permission]
+  return may?.includes(permission) ?? (named === undefined || (named !== 'always' && sees === 'everything'))
+}
+
+export function requirePermission(principal: Principal, permission: Permission): void {
+  if (isPermitted(principal, permission)) return
   throw new RefusedRequestError(
     403,
     'not_permitted',
@@ -49,6 +63,11 @@ export function requireDriving({ wake }: Served, what: string): void {
     'not_driven_here',
     `This server leaves the driving of runs to workers, so it cannot ${what}. Ask a process that drives runs.`,
   )
+}
+
+/** The subjects that a principal sees, if they are a list: what it sees is about one of them. */
+export function listSubjects({ sees }: Principal): readonly string[] | undefined {
+  return sees === 'everything' || typeof sees.subjects === 'function' ? undefined : sees.subjects
 }
 
 /** The agents that the principal sees. */

@@ -1,13 +1,10 @@
-import { type Agent, type Ledger, type RunId, RunNotFoundError, type RunState } from '@tallystick/core'
+import type { Agent, Ledger, RunId, RunState } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { evolve, isSuspended, toTranscript } from '@tallystick/core/machine'
 import { caughtUp, followChanges } from '@tallystick/core/store-kit'
-import { parseRunId } from '@tallystick/core/vocabulary'
-import { type ListedRun, readRunSummaries, readRunSummary, type SummaryFilter } from '@tallystick/ledger'
-import type { HonoRequest } from 'hono'
-import type { PlacedList } from '../http/cursors.ts'
+import { type ListedRun, readRunSummary } from '@tallystick/ledger'
 import { isVisible, type Principal, requireVisible } from '../http/principal.ts'
-import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
+import { RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import {
   listAgents,
@@ -49,36 +46,16 @@ function hasStopped(state: RunState): boolean {
   return state.phase === 'done' || isSuspended(state)
 }
 
-/** The most runs that one page looks at, for a principal that sees few of them. */
-const maxLooked = 1_000
 /** The longest wait for a result: proxies give a request up after a minute. */
 const maxWaitMs = 50_000
-
-const listed = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as const
 
 /** The fields of a run as its callers see it. */
 const runFields = ['runId', 'status', 'text', 'seq', 'pendingApprovals']
 
-/** Adds the routes that read runs: the list, and the state, transcript and result of one. */
+/** Adds the routes that read a run: its state, transcript and result. */
 export function addReads(routes: Routes): void {
   const { served } = routes
   const { ledger } = served
-  routes.get(
-    '/runs',
-    {
-      operationId: 'listRuns',
-      summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
-      parameters: ['status', 'agent', 'sessionId', 'since', 'before', 'limit'],
-      answers: { 200: 'The page.' },
-      fields: ['runs'],
-    },
-    async ({ principal, req }) => {
-      const { before, limit, ...filter } = readAskedPage(req)
-      const list: PlacedList = { of: 'runs', principal, sessionId: filter.sessionId }
-      const begin = before === undefined ? {} : { before: await findBegin(served, list, before) }
-      return respondJson(await readListPage(served, list, limit, { ...filter, ...begin }))
-    },
-  )
   routes.get(
     '/runs/:run',
     {
@@ -131,66 +108,6 @@ export function addReads(routes: Routes): void {
       return hasStopped(state) ? respondJson(view) : respondJson(view, 202, { 'retry-after': '1' })
     },
   )
-}
-
-/** Reads the filters and the place of a list as a caller asks for them. */
-function readAskedPage(req: HonoRequest) {
-  const statuses = req.queries('status')
-  const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
-  if (unknown !== undefined) {
-    throw createMalformedError(`status has to be one of ${listed.join(', ')}.`)
-  }
-  return {
-    limit: parsePageSize(req.query('limit')),
-    ...omitUndefined({
-      statuses: statuses as SummaryFilter['statuses'],
-      agent: req.query('agent'),
-      sessionId: req.query('sessionId'),
-      since: parseNumber('since', req.query('since')),
-      before: req.query('before'),
-    }),
-  }
-}
-
-/** Finds the run after which a page begins: one that the caller sees, or a place from an earlier page. */
-async function findBegin({ ledger, places }: Served, list: PlacedList, text: string): Promise<RunId> {
-  // A run id that the caller does not see would say that its run exists.
-  if (parseRunId(text) !== undefined) return await requireVisible(ledger, list.principal, text)
-  const before = parseRunId((await places.open(text, list)) ?? '')
-  if (before !== undefined && (await canContinueAfter(ledger, before, list))) return before
-  throw createMalformedError(
-    'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
-  )
-}
-
-/** Returns true if the ledger can continue after the run of a place: refusing it there would name the run. */
-async function canContinueAfter(ledger: Ledger, runId: RunId, { sessionId }: PlacedList): Promise<boolean> {
-  try {
-    for await (const _ of ledger.runs({ before: runId, limit: 1, ...omitUndefined({ sessionId }) })) break
-    return true
-  } catch (error) {
-    if (error instanceof RunNotFoundError) return false
-    throw error
-  }
-}
-
-/** A page of the runs that a principal sees, and where the next page begins. It may hold fewer than asked for, or none. */
-async function readListPage(
-  { ledger, places }: Served,
-  list: PlacedList,
-  limit: number,
-  filter: SummaryFilter,
-): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: string }> {
-  const runs: ListedRun[] = []
-  let looked = 0
-  for await (const run of readRunSummaries(ledger, filter)) {
-    looked++
-    const isSeen = await isVisible(ledger, list.principal, run.runId)
-    if (isSeen) runs.push(run)
-    if (runs.length < limit && looked < maxLooked) continue
-    return { runs, before: isSeen ? run.runId : await places.seal(run.runId, list) }
-  }
-  return { runs }
 }
 
 /** Adds the routes of agents: which ones a caller can start. */
