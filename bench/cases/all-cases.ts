@@ -4,6 +4,7 @@ import { crowd } from './crowd.ts'
 import { depth, persistence } from './depth.ts'
 import { fanOut } from './fan-out.ts'
 import { fold, verify } from './fold.ts'
+import { inspector } from './inspector.ts'
 import { list } from './list.ts'
 import { machineLimits } from './machine-limits.ts'
 import { resume } from './resume.ts'
@@ -15,5 +16,5 @@ import { wire } from './wire.ts'
 /** Every case, in the order in which `pnpm bench` runs them. */
 export const allCases: readonly Case[] = [
   ...[text, depth, fanOut, crowd, session, persistence],
-  ...[wire, resume, fold, verify, list, showAt, coldStart, machineLimits],
+  ...[wire, resume, fold, verify, list, inspector, showAt, coldStart, machineLimits],
 ]

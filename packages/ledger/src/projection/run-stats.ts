@@ -49,7 +49,7 @@ export interface RunStatsBucket {
   readonly costUsd: number
   readonly tokens: number
   /**
-   * The time from the first to the last event of runs that have ended, to three digits: half of them took at most so long, and
+   * The time from the first to the last event of runs that have ended, to two digits: half of them took at most so long, and
    * 95 of 100. Absent if none has ended.
    */
   readonly p50Ms?: number
@@ -168,10 +168,10 @@ function readPart(
   })
 }
 
-/** How long a run took, to three digits, in whole numbers, which both databases divide alike. */
-const roundedTook = `case ${Array.from({ length: 10 }, (_, index) => {
+/** How long a run took, to two digits, in whole numbers, which both databases divide alike. */
+const roundedTook = `case ${Array.from({ length: 11 }, (_, index) => {
   const unit = 10 ** index
-  return `when last_at - started_at < ${1000 * unit} then (last_at - started_at) / ${unit} * ${unit}`
+  return `when last_at - started_at < ${100 * unit} then (last_at - started_at) / ${unit} * ${unit}`
 }).join(' ')} else last_at - started_at end`
 
 function toFacts({ agent, session_id, subject }: Keys): RunFacts {
@@ -206,7 +206,7 @@ async function sumUpEveryRun(
 }
 
 function roundTook(ms: number): number {
-  const unit = 10 ** Math.max(0, String(Math.max(0, ms)).length - 3)
+  const unit = 10 ** Math.max(0, String(Math.max(0, ms)).length - 2)
   return Math.floor(ms / unit) * unit
 }
 
