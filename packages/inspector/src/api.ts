@@ -1,4 +1,4 @@
-import type { RunId } from '@tallystick/core'
+import type { RunId, RuntimeEvent } from '@tallystick/core'
 import type { FinishReason, Outcome, ParentRef } from '@tallystick/core/vocabulary'
 
 // What the page reads from a server: the answers of its routes. Times are milliseconds since 1970 UTC, costs US dollars.
@@ -119,7 +119,7 @@ export interface Due {
 
 /** A row of the record as the store has it: what a hash covers. `GET /runs/ID/record`. */
 export interface RecordRow {
-  readonly run_id: RunId
+  readonly run_id: string
   readonly seq: number
   readonly type: string
   readonly turn: number
@@ -132,7 +132,6 @@ export interface RecordRow {
   readonly body: string
   /** Null where the content was removed: then `commitment` stands for salt and body. */
   readonly salt: string | null
-  /** In an export, it may stand for a body that was left out: `body` is then empty. */
   readonly commitment: string | null
   readonly hash: string
   /** The digest of what is left of the body, as the record of its removal has it; null if nothing was removed. */
@@ -155,6 +154,25 @@ export interface Verification {
   readonly signed?: SignedUpTo
 }
 
+/** Where a run that was driven again differs from its record. `POST /runs/ID/replay`. */
+export interface ReplayAnswer {
+  readonly runId: RunId
+  /** Events that happened again as they were recorded, from the first on. */
+  readonly events: number
+  readonly divergence?: {
+    readonly seq: number
+    /** Absent if the recording ends. */
+    readonly recorded?: RuntimeEvent
+    /** Absent if nothing happened. */
+    readonly happened?: RuntimeEvent
+    readonly differences: readonly {
+      readonly path: string
+      readonly recorded?: unknown
+      readonly happened?: unknown
+    }[]
+  }
+}
+
 /** A place of a record that is not as it was written. */
 export interface RecordFault {
   readonly seq: number
@@ -169,16 +187,4 @@ export interface SignedUpTo {
   /** The ledger, as the checkpoints name it. */
   readonly origin: string
   readonly broken?: RecordFault
-}
-
-/**
- * Runs that a page holds, so that it shows and verifies them without a server. Texts that the export masks are masked in `events`, and
- * the rows of these events have an empty `body`, no `salt` and their `commitment`: then the chain of hashes still verifies.
- */
-export interface ExportedRuns {
-  readonly title: string
-  /** Lines of `tallystick export`: one event each. */
-  readonly events: readonly string[]
-  /** The rows of these runs, each run in order. */
-  readonly record: readonly RecordRow[]
 }

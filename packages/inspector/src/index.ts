@@ -1,10 +1,10 @@
 export type {
   Due,
-  ExportedRuns,
   Hit,
   RecordFault,
   RecordPage,
   RecordRow,
+  ReplayAnswer,
   RowStatus,
   RunNode,
   RunPage,

@@ -244,6 +244,8 @@ export interface RunSpending {
 /** A run after the event at which two runs part. */
 export interface RunTail extends RunSpending {
   readonly runId: RunId
+  /** The number of the event at which the runs part; absent if this one ends there. */
+  readonly partsAt?: number
   /** Why it ended; absent if it has not. */
   readonly reason?: string
   /** The text of its last message. */
@@ -286,8 +288,8 @@ export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promi
   return {
     shared,
     differences,
-    left: toTail(left, one, significantOne[shared - 1]),
-    right: toTail(right, two, significantTwo[shared - 1]),
+    left: toTail(left, one, significantOne, shared),
+    right: toTail(right, two, significantTwo, shared),
   }
 }
 
@@ -316,7 +318,14 @@ async function readEvents(ledger: Ledger, runId: RunId): Promise<readonly Runtim
   return events
 }
 
-function toTail(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEvent | undefined): RunTail {
+/** `shared` of the significant events are the same in both runs. */
+function toTail(
+  runId: RunId,
+  events: readonly RuntimeEvent[],
+  significant: readonly RuntimeEvent[],
+  shared: number,
+): RunTail {
+  const [last, first] = [significant[shared - 1], significant[shared]]
   const tail = events.filter(({ seq }) => seq > (last?.seq ?? 0))
   const { parent } = events[0] as EventOf<'run_started'>
   const own = parent?.relation === 'fork' ? events.filter(({ seq }) => seq > parent.seq) : events
@@ -324,6 +333,7 @@ function toTail(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEven
   const answer = events.findLast((event) => event.type === 'assistant_message_finished')
   return {
     runId,
+    ...(first && { partsAt: first.seq }),
     ...(end.type === 'run_finished' && { reason: end.reason }),
     text: answer ? joinText(answer.parts) : '',
     ...sumSpending(tail),

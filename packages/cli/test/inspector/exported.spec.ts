@@ -68,7 +68,10 @@ describe.skipIf(lacksBrowser)('a run as a page', () => {
     expect(await runs.filter({ hasText: 'boss' }).count()).toBe(1)
     expect(await runs.filter({ hasText: 'shopper' }).count()).toBe(0)
     await runs.filter({ hasText: 'clerk' }).click()
+    await browser.page.getByRole('tab', { name: 'Events' }).click()
     await browser.page.getByText('approval_requested').first().waitFor()
+    await browser.page.getByRole('tab', { name: 'Trust' }).click()
+    await browser.page.getByText(/✓ verified to event \d+ of \d+/).waitFor()
     expect(browser.faults).toEqual([])
   })
 

@@ -25,10 +25,9 @@ export interface CheckedRow {
   /**
    * - `whole`: the event is what the row says
    * - `removed`: the content was removed, and what is left is what the removal left
-   * - `withheld`: whoever exported the run left the body out; only its commitment was checked
    * - `sealed`: the content is encrypted, and without its key only the facts beside it were compared
    */
-  readonly content: 'whole' | 'removed' | 'withheld' | 'sealed'
+  readonly content: 'whole' | 'removed' | 'sealed'
 }
 
 /**
@@ -47,20 +46,19 @@ export class RecordCheck {
   /** The first fault of the next row; what was found out about it if there is none. */
   check(row: RecordRow, shown: RuntimeEvent): CheckedRow | { readonly fault: Fault } {
     const placed = { ...row, pos: row.seq }
-    const fault = findLinkFault(this.#last, placed) ?? findRemovalFault(row)
+    const fault =
+      findLinkFault(this.#last, placed) ??
+      findRemovalFault(row) ??
+      findEventFault(row, shown) ??
+      this.#laws.check(shown)
     if (fault) return { fault }
-    const content = findContent(row)
-    const differs = content === 'withheld' ? findEnvelopeFault(row, shown) : findEventFault(row, shown)
-    if (differs) return { fault: differs }
-    const broken = this.#laws.check(shown)
-    if (broken) return { fault: broken }
     this.#last = placed
-    return { content }
+    return { content: findContent(row) }
   }
 }
 
-function findContent({ commitment, body, key_id }: RecordRow): CheckedRow['content'] {
-  if (commitment !== null) return body === '' ? 'withheld' : 'removed'
+function findContent({ commitment, key_id }: RecordRow): CheckedRow['content'] {
+  if (commitment !== null) return 'removed'
   return key_id === null ? 'whole' : 'sealed'
 }
 
@@ -69,24 +67,9 @@ function findRemovalFault({ commitment, body, removal }: RecordRow): Fault | und
   if (commitment === null) {
     return removal === null ? undefined : createFault('body', 'none, since a removal is on record', 'a body')
   }
-  if (body === '') return undefined
   if (removal === null) return createFault('removal', 'a removal on record', 'none')
   const found = digestText(body)
   return found === removal ? undefined : createFault('body', `what was left, ${removal}`, found)
-}
-
-/** The columns of a row that an event repeats. */
-function findEnvelopeFault(row: RecordRow, shown: RuntimeEvent): Fault | undefined {
-  const pairs = [
-    ['runId', row.run_id, shown.runId],
-    ['seq', row.seq, shown.seq],
-    ['type', row.type, shown.type],
-    ['turn', row.turn, shown.turn],
-    ['at', row.at, shown.at],
-    ['toolCallId', row.tool_call_id ?? 'none', shown.toolCallId ?? 'none'],
-  ] as const
-  const wrong = pairs.find(([, recorded, found]) => recorded !== found)
-  return wrong && createFault(`${wrong[0]} of the event shown`, wrong[1], wrong[2])
 }
 
 /** The event of a row is the one that was shown. */

@@ -1,23 +1,26 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import type { RecordRow, RunPage, RunQuery, RunRow, Self } from '../../api.ts'
+import type { RunPage, RunQuery, RunRow, Self } from '../../api.ts'
 import type { RunOrigin } from '../worker/run-worker.ts'
 import { type Source, SourceError } from './source.ts'
 
-/** The ids of the elements that hold an export within the page: its lines, and the rows of its record as JSON. */
+/** The element that holds the lines of an export within the page; one beside it for each run holds the rows of its record. */
 const embeddedId = 'export'
-const recordId = 'record'
+const recordIdOf = (runId: string): string => `record-${runId}`
+
+/** Finds the rows of a run, one as JSON a line; `undefined` if the export has none. */
+type ReadRecord = (runId: string) => readonly string[] | undefined
 
 /** Runs of an export, in memory. */
 export class FileSource implements Source {
   readonly kind = 'file'
   readonly #title: string
   readonly #runs = new Map<string, string[]>()
-  readonly #record: ReadonlyMap<string, readonly RecordRow[]>
+  readonly #readRecord: ReadRecord
 
   /** `lines` are those of an export: one event each. Throws a `SourceError` for a line that is none. */
-  constructor(title: string, lines: Iterable<string>, record: readonly RecordRow[] = []) {
+  constructor(title: string, lines: Iterable<string>, readRecord: ReadRecord = () => undefined) {
     this.#title = title
-    this.#record = Map.groupBy(record, ({ run_id }) => run_id)
+    this.#readRecord = readRecord
     let number = 0
     for (const line of lines) {
       number++
@@ -45,7 +48,7 @@ export class FileSource implements Source {
   }
 
   locateRun(runId: string): RunOrigin {
-    const record = this.#record.get(runId)
+    const record = this.#readRecord(runId)
     return { kind: 'lines', lines: this.#runs.get(runId) ?? [], ...(record && { record }) }
   }
 
@@ -106,6 +109,12 @@ function describeRun(lines: readonly string[]): RunRow {
 export function readEmbedded(): FileSource | undefined {
   const element = document.getElementById(embeddedId)
   if (element === null) return undefined
-  const record = JSON.parse(document.getElementById(recordId)?.textContent ?? '[]') as readonly RecordRow[]
-  return new FileSource(element.dataset['title'] ?? 'export', (element.textContent ?? '').split('\n'), record)
+  return new FileSource(element.dataset['title'] ?? 'export', splitLines(element), (runId) => {
+    const record = document.getElementById(recordIdOf(runId))
+    return record === null ? undefined : splitLines(record).filter((line) => line !== '')
+  })
+}
+
+function splitLines(element: HTMLElement): string[] {
+  return (element.textContent ?? '').split('\n')
 }

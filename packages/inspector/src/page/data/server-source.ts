@@ -2,6 +2,9 @@ import type { RunPage, RunQuery, Self } from '../../api.ts'
 import type { RunOrigin } from '../worker/run-worker.ts'
 import { type Source, SourceError } from './source.ts'
 
+/** The stream of all events begins with the first one of the ledger, so the list is read again instead, while it is seen. */
+const lookAgainMs = 2_000
+
 /** Reads the routes of the server that the page comes from. */
 export class ServerSource implements Source {
   readonly kind = 'server'
@@ -23,9 +26,10 @@ export class ServerSource implements Source {
   }
 
   watchRuns(onChange: () => void): () => void {
-    const source = new EventSource(`${this.#base}events`)
-    source.addEventListener('message', onChange)
-    return () => source.close()
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') onChange()
+    }, lookAgainMs)
+    return () => clearInterval(timer)
   }
 
   read<Answer>(path: string, query: Readonly<Record<string, string | number>> = {}): Promise<Answer> {

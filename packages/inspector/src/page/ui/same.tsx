@@ -3,6 +3,8 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { self } from '../state/runs.ts'
 import { source } from '../state/source.ts'
+import { formatCommand } from './command.ts'
+import { showHidden } from './text.tsx'
 
 /** What a view shows, in other forms. */
 export interface SameThing {
@@ -10,8 +12,9 @@ export interface SameThing {
   readonly command: readonly string[]
   /** The route of the server that answers with the same, relative to the page's. Absent if there is none. */
   readonly path?: string
+  /** The value, or its JSON as text. */
   readonly json: () => unknown
-  readonly markdown: () => string
+  readonly markdown: () => string | Promise<string>
 }
 
 /** The command and the address that give what a view shows, and buttons that copy it. */
@@ -23,7 +26,7 @@ export function Same({ command, path, json, markdown }: SameThing): JSX.Element 
     <details class="same">
       <summary>The same elsewhere</summary>
       <div class="row">
-        <code>{line}</code>
+        <code>{showHidden(line)}</code>
         <CopyButton label="Copy" of="the command" text={() => line} />
       </div>
       {address && (
@@ -34,7 +37,7 @@ export function Same({ command, path, json, markdown }: SameThing): JSX.Element 
       )}
       <div class="row">
         <span class="soft">This view as</span>
-        <CopyButton label="JSON" text={() => JSON.stringify(json(), undefined, 2)} />
+        <CopyButton label="JSON" text={async () => formatJson(await json())} />
         <CopyButton label="Markdown" text={markdown} />
         <CopyButton label="Link" text={() => location.href} />
       </div>
@@ -42,14 +45,8 @@ export function Same({ command, path, json, markdown }: SameThing): JSX.Element 
   )
 }
 
-/** The words for a shell. The name of the ledger stands where it is known as a file. */
-export function formatCommand(words: readonly string[], title: string | undefined): string {
-  const ledger = title !== undefined && /\.(db|sqlite|sqlite3|jsonl|ndjson)$/.test(title) ? title : 'LEDGER'
-  return ['tallystick', ...words.map((word) => (word === 'LEDGER' ? ledger : word))].map(quoteWord).join(' ')
-}
-
-function quoteWord(word: string): string {
-  return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
+function formatJson(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)
 }
 
 /** Said to screen readers when something was copied. */
@@ -63,7 +60,7 @@ export function CopyButton({
   readonly label: string
   /** What is copied, where the label does not say it. */
   readonly of?: string
-  readonly text: () => string
+  readonly text: () => string | Promise<string>
 }): JSX.Element {
   const [outcome, setOutcome] = useState<'copied' | 'failed'>()
   useEffect(() => {
@@ -72,10 +69,12 @@ export function CopyButton({
     return () => clearTimeout(timer)
   }, [outcome])
   const copy = async (): Promise<void> => {
-    const isCopied = await navigator.clipboard.writeText(text()).then(
-      () => true,
-      () => false,
-    )
+    const isCopied = await Promise.resolve(text())
+      .then((copied) => navigator.clipboard.writeText(copied))
+      .then(
+        () => true,
+        () => false,
+      )
     setOutcome(isCopied ? 'copied' : 'failed')
     announced.value = isCopied ? `Copied ${of}.` : `${of} could not be copied.`
   }

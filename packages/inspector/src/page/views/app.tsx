@@ -12,25 +12,31 @@ import { formatCost, formatDuration, showHidden } from '../ui/text.tsx'
 import { WaitingFor } from './actions/decisions.tsx'
 import { NewRun } from './actions/new-run.tsx'
 import { RunMenu } from './actions/run-menu.tsx'
+import { CallView } from './call-view.tsx'
 import { Conversation } from './conversation.tsx'
 import { EventList } from './event-list.tsx'
 import { ModelSaw } from './model-saw.tsx'
 import { MoneyView } from './money/money.tsx'
 import { Overview } from './overview/overview.tsx'
 import { RunList } from './runs/run-list.tsx'
+import { PairView } from './pair-view.tsx'
 import { Scrubber } from './scrubber.tsx'
 import { EventView, StateView } from './state-view.tsx'
 import { Timeline } from './timeline/timeline.tsx'
+import { TrustView } from './trust-view.tsx'
 
 /** Views of the pane beside the conversation, and of the last pane. */
 const middle: readonly Tab[] = [
   { id: 'saw', label: 'Model saw', view: ModelSaw },
+  { id: 'call', label: 'Call', view: CallView },
   { id: 'events', label: 'Events', view: EventList, isFlush: true },
   { id: 'money', label: 'Money', view: MoneyView },
+  { id: 'pair', label: 'Compare', view: PairView },
 ]
 const right: readonly Tab[] = [
   { id: 'state', label: 'State', view: StateView },
   { id: 'event', label: 'Event', view: EventView },
+  { id: 'trust', label: 'Trust', view: TrustView },
 ]
 
 export function App(): JSX.Element {

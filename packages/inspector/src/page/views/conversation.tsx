@@ -2,9 +2,11 @@ import type { JSX } from 'preact'
 import { memo } from 'preact/compat'
 import { useState } from 'preact/hooks'
 import { goTo, moment } from '../state/open-run.ts'
-import { go } from '../state/route.ts'
+import { go, runId } from '../state/route.ts'
+import { fence } from '../ui/fence.ts'
+import { Same } from '../ui/same.tsx'
 import { toneOfOutcome } from '../ui/status.tsx'
-import { LongText } from '../ui/text.tsx'
+import { LongText, showHidden } from '../ui/text.tsx'
 import type { ConversationItem } from '../worker/moment.ts'
 
 const speakers: Readonly<Record<ConversationItem['kind'], string>> = {
@@ -45,9 +47,22 @@ export function Conversation(): JSX.Element {
         {items?.map((item) => (
           <Said key={item.key} item={item} isNow={item.seq === now?.seq || item.isDraft === true} />
         ))}
+        {now !== undefined && (
+          <Same
+            command={['show', 'LEDGER', runId.value ?? '', '--at', String(now.seq)]}
+            path={`runs/${runId.value}/events`}
+            json={() => now.conversation}
+            markdown={() => now.conversation.map(toMarkdown).join('\n\n')}
+          />
+        )}
       </div>
     </section>
   )
+}
+
+function toMarkdown({ kind, name, outcome, text }: ConversationItem): string {
+  const by = [name ?? speakers[kind], ...(outcome === undefined ? [] : [outcome])].join(', ')
+  return `**${by}**\n\n${fence(text.text)}`
 }
 
 interface SaidProps {
@@ -73,7 +88,7 @@ function Part({ item, isNow }: SaidProps): JSX.Element {
   return (
     <article class={`said ${kind}${isNow ? ' now' : ''}`}>
       <header class="by">
-        <span>{name === undefined ? speakers[kind] : <b>{name}</b>}</span>
+        <span>{name === undefined ? speakers[kind] : <b>{showHidden(name)}</b>}</span>
         {status !== undefined && outcome === undefined && (
           <span class="badge wait">{status.replaceAll('_', ' ')}</span>
         )}

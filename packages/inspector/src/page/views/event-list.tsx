@@ -3,6 +3,8 @@ import type { JSX } from 'preact'
 import { memo } from 'preact/compat'
 import { useEffect, useRef } from 'preact/hooks'
 import { goTo, lastSeq, lines, seq } from '../state/open-run.ts'
+import { runId } from '../state/route.ts'
+import { Same } from '../ui/same.tsx'
 import { showHidden } from '../ui/text.tsx'
 import type { EventLine } from '../worker/moment.ts'
 
@@ -19,18 +21,26 @@ export function EventList(): JSX.Element {
   })
   useEffect(() => list.scrollToIndex(now - 1, { align: 'auto' }), [now])
   return (
-    <div class="list events" ref={scroller} style={{ height: '100%' }}>
-      <ul style={{ height: `${list.getTotalSize()}px`, position: 'relative' }}>
-        {list.getVirtualItems().map(({ index, start }) => {
-          const line = lines[index]
-          if (line === undefined) return null
-          return (
-            <li key={line.seq} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
-              <Entry line={line} isNow={line.seq === now} />
-            </li>
-          )
-        })}
-      </ul>
+    <div class="filled">
+      <div class="list events" ref={scroller}>
+        <ul style={{ height: `${list.getTotalSize()}px`, position: 'relative' }}>
+          {list.getVirtualItems().map(({ index, start }) => {
+            const line = lines[index]
+            if (line === undefined) return null
+            return (
+              <li key={line.seq} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
+                <Entry line={line} isNow={line.seq === now} />
+              </li>
+            )
+          })}
+        </ul>
+      </div>
+      <Same
+        command={['show', 'LEDGER', runId.value ?? '', '--events']}
+        path={`runs/${runId.value}/events`}
+        json={() => lines}
+        markdown={() => lines.map(({ seq: at, type, label }) => `${at}. ${type} ${label}`).join('\n')}
+      />
     </div>
   )
 }

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { goTo, lastSeq, moment, worker } from '../state/open-run.ts'
+import { goTo, lastSeq, lines, moment, worker } from '../state/open-run.ts'
 import { runId } from '../state/route.ts'
 import { useRead } from '../state/use-read.ts'
+import { fence } from '../ui/fence.ts'
 import { LineDiff } from '../ui/line-diff.tsx'
 import { Same } from '../ui/same.tsx'
 import { Seqs } from '../ui/seqs.tsx'
@@ -28,9 +29,7 @@ export function ModelSaw(): JSX.Element {
   const now = moment.value
   // Before the first call of a model, the first request is what follows.
   const turn = Math.max(1, now?.turn ?? 1)
-  const isLast = now !== undefined && now.seq === lastSeq.value
-  // What comes in a turn that is under way may change its parts; later events of a turn do not.
-  const key = now && `${runId.value} ${turn} ${isLast ? now.seq : ''}`
+  const key = now && `${runId.value} ${turn} ${findLastOfCall(turn, lastSeq.value)}`
   const { value: saw, error, isOld } = useRead(key, () => worker.readSaw(turn))
   if (error !== undefined) {
     return (
@@ -60,6 +59,16 @@ export function ModelSaw(): JSX.Element {
       />
     </div>
   )
+}
+
+const ofCall: ReadonlySet<string> = new Set([
+  ...['model_call_started', 'usage_updated', 'model_stream_failed', 'assistant_message_finished'],
+])
+
+/** The last event that says something about the request of a turn or its attempts: deltas of the reply do not. */
+function findLastOfCall(turn: number, known: number): number {
+  const found = known > 0 ? lines.findLast((line) => line.turn === turn && ofCall.has(line.type)) : undefined
+  return found?.seq ?? 0
 }
 
 function Head({ saw }: { readonly saw: Saw }): JSX.Element {
@@ -285,11 +294,4 @@ function toMarkdown({ turn, agent, model, parts, removed, attempts }: Saw): stri
     ...lines,
     ...removed.map(({ origin, text }) => `## Gone: ${names[origin]}\n\n${fence(text.text)}`),
   ].join('\n\n')
-}
-
-/** A text as a block that no text within it can end. */
-export function fence(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([ticks]) => ticks.length))
-  const ticks = '`'.repeat(longest + 1)
-  return `${ticks}\n${text}\n${ticks}`
 }

@@ -1,5 +1,8 @@
 import type { JSX } from 'preact'
-import { moment } from '../state/open-run.ts'
+import { moment, worker } from '../state/open-run.ts'
+import { runId } from '../state/route.ts'
+import { fence } from '../ui/fence.ts'
+import { Same } from '../ui/same.tsx'
 import { formatTime, showHidden } from '../ui/text.tsx'
 import { ValueTree } from '../ui/value-tree.tsx'
 import type { Moment } from '../worker/moment.ts'
@@ -35,6 +38,12 @@ export function StateView(): JSX.Element {
         <h3>State</h3>
         <ValueTree root="state" seq={now.seq} changed={now.changes.map(({ path }) => path)} />
       </div>
+      <Same
+        command={['show', 'LEDGER', runId.value ?? '', '--at', String(now.seq), '--json']}
+        path={`runs/${runId.value}/state?at=${now.seq}`}
+        json={() => worker.readJson('state', now.seq, [])}
+        markdown={async () => fence(await worker.readJson('state', now.seq, []))}
+      />
     </>
   )
 }
@@ -83,6 +92,12 @@ export function EventView(): JSX.Element {
         </span>
       </p>
       <ValueTree root="event" seq={now.seq} />
+      <Same
+        command={['show', 'LEDGER', runId.value ?? '', '--at', String(now.seq), '--events']}
+        path={`runs/${runId.value}/events?after=${now.seq - 1}&limit=1`}
+        json={() => worker.readJson('event', now.seq, [])}
+        markdown={async () => fence(await worker.readJson('event', now.seq, []))}
+      />
     </>
   )
 }

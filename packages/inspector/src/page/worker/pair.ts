@@ -61,11 +61,12 @@ export async function compareRuns(left: RunModel, right: RunModel): Promise<Pair
   const [one, two] = [left.events[0]!.runId, right.events[0]!.runId]
   const diff = await diffRuns(createReadLedger(left, right), one, two)
   const [before, after] = [listTurns(left), listTurns(right)]
-  const partsAt = Math.min(...[diff.left, diff.right].map(({ events }) => events[0]?.turn ?? Infinity))
+  const firsts = [findFirst(left, diff.left), findFirst(right, diff.right)]
+  const partsAt = Math.min(...firsts.map((first) => first?.turn ?? Infinity))
   const turns = [...new Set([...before.keys(), ...after.keys()])].sort((a, b) => a - b)
   return {
     shared: diff.shared,
-    isSame: diff.left.events.length === 0 && diff.right.events.length === 0,
+    isSame: partsAt === Infinity,
     differences: selectDifferences(diff.differences)
       .slice(0, 50)
       .map(({ path, recorded, happened }) => ({
@@ -87,12 +88,17 @@ export async function compareRuns(left: RunModel, right: RunModel): Promise<Pair
   }
 }
 
+/** The event of a run at which it parts from the other one. */
+function findFirst({ events }: RunModel, { partsAt }: RunTail): RuntimeEvent | undefined {
+  return partsAt === undefined ? undefined : events[partsAt - 1]
+}
+
 function toText(value: unknown): CutText {
   return cutText(typeof value === 'string' ? value : formatJson(value))
 }
 
 function describeSide(model: RunModel, tail: RunTail): PairSide {
-  const [first] = tail.events
+  const first = findFirst(model, tail)
   const { reason, turns, toolCalls, reused, costUsd } = tail
   return {
     runId: tail.runId,

@@ -1,23 +1,24 @@
 import type { RuntimeEvent } from '@tallystick/core'
+import type { ParentRef } from '@tallystick/core/vocabulary'
 import { expose } from 'comlink'
 import { createParser } from 'eventsource-parser'
 import type { RecordPage, RecordRow } from '../../api.ts'
 import { type CallFacts, type CallLine, describeCallFacts, listCalls } from './call.ts'
 import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
-import { compareRuns, type Pair } from './pair.ts'
 import { describeForkPlace, type ForkPlace } from './fork-place.ts'
 import type { Money } from './money.ts'
+import { compareRuns, type Pair } from './pair.ts'
 import { RunModel } from './run-model.ts'
 import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
-import { type Trust, verifyRecord } from './trust.ts'
-import { describeWaits, type Waits } from './waits.ts'
+import { RecordVerifier, type Trust } from './trust.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
+import { describeWaits, type Waits } from './waits.ts'
 
 /** Where the events of a run come from: a server, or lines of an export. */
 export type RunOrigin =
   | { readonly kind: 'server'; readonly url: string }
-  | { readonly kind: 'lines'; readonly lines: readonly string[]; readonly record?: readonly RecordRow[] }
+  | { readonly kind: 'lines'; readonly lines: readonly string[]; readonly record?: readonly string[] }
 
 /** How far the events of the run have come. */
 export interface Progress {
@@ -40,7 +41,7 @@ class RunWorker {
   #model = new RunModel()
   #stop = new AbortController()
   #origin: RunOrigin | undefined
-  #stopVerifying = new AbortController()
+  #verifier: RecordVerifier | undefined
 
   /** Reads a run, and follows it to its end. `onProgress` is called with each group of events. */
   async open(origin: RunOrigin, onProgress: (progress: Progress) => void): Promise<void> {
@@ -48,11 +49,13 @@ class RunWorker {
     const stop = (this.#stop = new AbortController())
     const model = (this.#model = new RunModel())
     this.#origin = origin
+    this.stopVerifying()
     const take = (events: readonly RuntimeEvent[]): void => {
       if (stop.signal.aborted) return
       const from = model.lastSeq
       model.add(events)
       onProgress(this.#describeProgress(model, from))
+      void this.#verifier?.continue()
     }
     if (origin.kind === 'lines') {
       for (let from = 0; from < origin.lines.length; from += linesAtOnce) {
@@ -166,6 +169,18 @@ class RunWorker {
     return describeCallFacts(this.#model, toolCallId)
   }
 
+  /** The run from which this one comes. */
+  readParent(): ParentRef | undefined {
+    const [first] = this.#model.events
+    return first?.type === 'run_started' ? first.parent : undefined
+  }
+
+  /** How many messages were recorded before the run, which begins with them. */
+  readCarried(): number {
+    const [, second] = this.#model.events
+    return second?.type === 'history_carried' ? second.messages.length + (second.missing ?? 0) : 0
+  }
+
   /** Compares the run with another one, as far as both are on record now. */
   async readPair(origin: RunOrigin): Promise<Pair> {
     const other = new RunModel()
@@ -173,13 +188,17 @@ class RunWorker {
     return compareRuns(this.#model, other)
   }
 
-  /** Verifies the run as far as it is known here; what was verified before is begun anew. */
+  /** Verifies the run, and what comes of it later, until it is told to stop or another run is opened. */
   async verify(onProgress: (trust: Trust) => void): Promise<void> {
-    this.#stopVerifying.abort()
-    const { signal } = (this.#stopVerifying = new AbortController())
+    this.#verifier?.stop()
     const origin = this.#origin
     if (origin === undefined) return
-    await verifyRecord(this.#model, (after) => readRows(origin, after), onProgress, signal)
+    this.#verifier = new RecordVerifier(this.#model, (after) => readRows(origin, after), onProgress)
+    await this.#verifier.continue()
+  }
+
+  stopVerifying(): void {
+    this.#verifier?.stop()
   }
 
   /** What the run waits for at its last event. */
@@ -251,7 +270,8 @@ async function readProblem(response: Response): Promise<string> {
 /** Rows of the record after an event. */
 async function readRows(origin: RunOrigin, after: number): Promise<readonly RecordRow[]> {
   if (origin.kind === 'lines') {
-    if (origin.record) return origin.record.slice(after, after + 500)
+    if (origin.record)
+      return origin.record.slice(after, after + 500).map((line) => JSON.parse(line) as RecordRow)
     throw new Error('This export holds events alone, and not the rows that their hashes cover.')
   }
   const { rows } = await readAnswer<RecordPage>(new URL(`record?after=${after}`, origin.url))

@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { RecordCheck } from '@tallystick/ledger/record'
+import { EventAudit, RecordCheck } from '@tallystick/ledger/record'
 import type { RecordFault, RecordRow } from '../../api.ts'
 import type { RunModel } from './run-model.ts'
 
@@ -23,64 +23,117 @@ export interface Trust {
     readonly reason?: string
     readonly events: Ranges
   }[]
-  /** Encrypted rows, of which only the facts in the open were compared, and rows whose body the export left out. */
+  /** Encrypted rows, of which only the facts in the open were compared. */
   readonly sealed: Ranges
-  readonly withheld: Ranges
-  /** Times at which the run was taken over, and by which epoch it is written now. */
+  /** Why only the laws were checked: the rows of the record are not to be had. */
+  readonly lawsOnly?: string
+  /** The epoch of the last event: each process that drives the run raises it. */
   readonly epochs: number
 }
 
-const rowsAtOnce = 200
+const eventsAtOnce = 200
 
-/** Reads the rows after an event; none after the last one. */
+/** Reads the rows after an event; none after the last one. Rejects with why there are none to be had. */
 export type ReadRows = (after: number) => Promise<readonly RecordRow[]>
 
-/** Checks every row of a run against the chain of hashes, the events of the page, and the laws. */
-export async function verifyRecord(
-  model: RunModel,
-  readRows: ReadRows,
-  onProgress: (trust: Trust) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const check = new RecordCheck()
-  const of = model.lastSeq
-  const seqs = { sealed: [] as number[], withheld: [] as number[] }
-  let lastHash: string | undefined
-  const report = (isDone: boolean, fault?: RecordFault): void =>
-    onProgress({
-      verified: check.rows,
-      of,
+/**
+ * Checks every row of a run against the chain of hashes, the events of the page, and the laws, as far as the run is known; later events
+ * when it is told to continue. Where the rows are not to be had, as of a ledger in memory, it checks only the laws.
+ */
+export class RecordVerifier {
+  readonly #model: RunModel
+  readonly #readRows: ReadRows
+  readonly #onProgress: (trust: Trust) => void
+  readonly #check = new RecordCheck()
+  readonly #laws = new EventAudit()
+  readonly #sealed: number[] = []
+  /** Events whose laws were checked without their rows. */
+  #lawful = 0
+  #lawsOnly: string | undefined
+  #lastHash: string | undefined
+  #isBusy = false
+  #isOver = false
+
+  constructor(model: RunModel, readRows: ReadRows, onProgress: (trust: Trust) => void) {
+    this.#model = model
+    this.#readRows = readRows
+    this.#onProgress = onProgress
+  }
+
+  stop(): void {
+    this.#isOver = true
+  }
+
+  /** Verifies what has come since. */
+  async continue(): Promise<void> {
+    if (this.#isBusy || this.#isOver) return
+    this.#isBusy = true
+    const fault = await this.#verify()
+    this.#isBusy = false
+    if (this.#isOver) return
+    this.#isOver = fault !== undefined
+    this.#report(true, fault)
+  }
+
+  get #verified(): number {
+    return this.#lawsOnly === undefined ? this.#check.rows : this.#lawful
+  }
+
+  async #verify(): Promise<RecordFault | undefined> {
+    const { events } = this.#model
+    while (this.#verified < events.length && !this.#isOver) {
+      const fault = this.#lawsOnly === undefined ? await this.#verifyRows() : this.#auditLaws()
+      if (fault) return fault
+    }
+    return undefined
+  }
+
+  async #verifyRows(): Promise<RecordFault | undefined> {
+    const { events } = this.#model
+    let rows: readonly RecordRow[]
+    try {
+      rows = await this.#readRows(this.#check.rows)
+    } catch (error) {
+      this.#lawsOnly = error instanceof Error ? error.message : String(error)
+      return undefined
+    }
+    const seq = this.#check.rows + 1
+    if (rows.length === 0) return { seq, what: 'row', expected: `the row of event ${seq}`, found: 'none' }
+    for (const row of rows) {
+      if (this.#check.rows === events.length || this.#isOver) break
+      const checked = this.#check.check(row, events[this.#check.rows]!)
+      if ('fault' in checked) return { seq: this.#check.rows + 1, ...checked.fault }
+      this.#lastHash = row.hash
+      if (checked.content === 'sealed') this.#sealed.push(row.seq)
+      if (this.#check.rows % eventsAtOnce > 0) continue
+      this.#report(false)
+      // Lets the worker answer what else the page asks.
+      await new Promise((resolve) => setTimeout(resolve))
+    }
+    return undefined
+  }
+
+  #auditLaws(): RecordFault | undefined {
+    const fault = this.#laws.check(this.#model.events[this.#lawful]!)
+    if (fault) return { seq: this.#lawful + 1, ...fault }
+    this.#lawful++
+    return undefined
+  }
+
+  #report(isDone: boolean, fault?: RecordFault): void {
+    const { events } = this.#model
+    this.#onProgress({
+      verified: this.#verified,
+      of: events.length,
       isDone,
       ...(fault && { fault }),
-      ...(lastHash !== undefined && { lastHash }),
-      removed: listRemoved(model.events.slice(0, of)),
-      sealed: toRanges(seqs.sealed),
-      withheld: toRanges(seqs.withheld),
-      epochs: model.events[of - 1]?.epoch ?? 0,
+      ...(this.#lastHash !== undefined && { lastHash: this.#lastHash }),
+      ...(this.#lawsOnly !== undefined && { lawsOnly: this.#lawsOnly }),
+      removed: listRemoved(events),
+      sealed: toRanges(this.#sealed),
+      epochs: events.at(-1)?.epoch ?? 0,
     })
-  report(of === 0)
-  while (check.rows < of) {
-    const rows = await readRows(check.rows)
-    if (signal.aborted) return
-    if (rows.length === 0) {
-      const seq = check.rows + 1
-      return report(true, { seq, what: 'row', expected: `the row of event ${seq}`, found: 'none' })
-    }
-    for (const [index, row] of rows.entries()) {
-      if (check.rows >= of) break
-      const checked = check.check(row, model.events[check.rows]!)
-      if ('fault' in checked) return report(true, { seq: check.rows + 1, ...checked.fault })
-      lastHash = row.hash
-      if (checked.content === 'sealed' || checked.content === 'withheld') seqs[checked.content].push(row.seq)
-      if (index % rowsAtOnce === rowsAtOnce - 1) {
-        report(false)
-        // Lets the worker answer what else the page asks.
-        await new Promise((resolve) => setTimeout(resolve))
-        if (signal.aborted) return
-      }
-    }
   }
-  report(true)
 }
 
 /** Numbers in ascending order as ranges. */

@@ -1,12 +1,14 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { goTo, waits } from '../../state/open-run.ts'
+import type { ReplayAnswer } from '../../../api.ts'
+import { waits } from '../../state/open-run.ts'
 import { route, runId } from '../../state/route.ts'
 import { may, rows, self } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
 import { Dialog, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
 import { showHidden } from '../../ui/text.tsx'
+import { ReplayReport } from '../replay-report.tsx'
 import { ForkDialog } from './fork-dialog.tsx'
 
 type Open = 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'test'
@@ -149,67 +151,20 @@ function ResumeDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
 
 /** Drives the run again from its record, by today's code, and shows the first difference. Calls no model and no tool. */
 function ReplayDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
-  const [report, setReport] = useState<ReplayReport | undefined>(undefined)
+  const [report, setReport] = useState<ReplayAnswer | undefined>(undefined)
   const { trouble, send } = useSending()
   useEffect(() => {
-    send(() => source.value.send<ReplayReport>(`runs/${runId.value}/replay`, {}), setReport)
+    send(() => source.value.send<ReplayAnswer>(`runs/${runId.value}/replay`, {}), setReport)
   }, [])
-  const different = report?.divergence
   return (
     <Dialog title="Replay" onClose={onClose}>
       {report === undefined && trouble === undefined && (
         <p class="soft">Driving the run again from its record…</p>
       )}
       <Trouble words={trouble} />
-      {report !== undefined && different === undefined && (
-        <p class="notice">All {report.events} events happened again as they are on record.</p>
-      )}
-      {different !== undefined && (
-        <>
-          <p class="notice bad">
-            Event {different.seq} came out otherwise: {report?.events} events happened again before it.
-          </p>
-          <div class="pair">
-            <div>
-              <h3>On record</h3>
-              <pre class="input">{formatEvent(different.recorded, 'The record ends there.')}</pre>
-            </div>
-            <div>
-              <h3>Today</h3>
-              <pre class="input">{formatEvent(different.happened, 'Nothing happened.')}</pre>
-            </div>
-          </div>
-        </>
-      )}
-      {different !== undefined && (
-        <footer class="dialog-end">
-          <button
-            type="button"
-            onClick={() => {
-              onClose()
-              goTo(different.seq)
-            }}
-          >
-            Go to event {different.seq}
-          </button>
-        </footer>
-      )}
+      {report !== undefined && <ReplayReport report={report} onGo={onClose} />}
     </Dialog>
   )
-}
-
-/** What the server answers to a replay. */
-interface ReplayReport {
-  readonly events: number
-  readonly divergence?: { readonly seq: number; readonly recorded?: object; readonly happened?: object }
-}
-
-const maxEventText = 20_000
-
-function formatEvent(event: object | undefined, otherwise: string): string {
-  return event === undefined
-    ? otherwise
-    : showHidden(JSON.stringify(event, undefined, 2).slice(0, maxEventText))
 }
 
 /** The command that writes the run as a test: its two files belong beside the tests, where no server writes. */
