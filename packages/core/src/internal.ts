@@ -63,7 +63,13 @@ export {
   onLimits,
 } from './events/limits.ts'
 export { readResultName, reasoningEfforts, recoveries, toolEffects } from './events/model-request.ts'
-export type { RepairedInput, Retryable, UnfitInput } from './events/signals.ts'
+export {
+  type RepairedInput,
+  type Retryable,
+  toolSignalSchema,
+  type UnfitInput,
+  verdictSchema,
+} from './events/signals.ts'
 export {
   computeSearchesCost,
   findRates,
@@ -230,6 +236,7 @@ export {
 } from './values/json.ts'
 export {
   type Fault,
+  formatFault,
   type OptionalSchema,
   type OptionChecks,
   requireOptions,

@@ -11,3 +11,5 @@ export type {
 } from './model-contract/case.ts'
 export { httpHarness, type HttpWire } from './model-contract/http-harness.ts'
 export { modelContract } from './model-contract/model-contract.ts'
+export type { PolicyContractOptions } from './contract/policy-contract.ts'
+export type { ToolContractOptions } from './contract/tool-contract.ts'

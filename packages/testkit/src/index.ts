@@ -62,3 +62,14 @@ export type {
 } from './simulation/fleet.ts'
 export { FleetError, type FleetOptions, simulateFleet } from './simulation/simulate-fleet.ts'
 export type { Site } from './simulation/site.ts'
+export {
+  type JudgedRun,
+  type OwnLaw,
+  type PropertyOptions,
+  type PropertyReport,
+  propertyTest,
+  type ToolInputs,
+} from './properties/property-test.ts'
+export type { EffectCount } from './properties/play-agent.ts'
+export { type MatchedRun, type RunMatchers, runMatchers } from './matchers/run-matchers.ts'
+export type { StartedCall } from './matchers/started-calls.ts'

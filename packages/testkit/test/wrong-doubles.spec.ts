@@ -48,7 +48,7 @@ describe('a simulation is refused', () => {
   })
 
   it('of nothing', async () => {
-    await expect(simulate({} as never)).rejects.toThrow('simulate: ledger is missing: give a ledger')
+    await expect(simulate({} as never)).rejects.toThrow('simulate: agentOf is missing: give a function')
     await expect(simulate(undefined as never)).rejects.toThrow('simulate: what it was given is missing')
   })
 

@@ -1,7 +1,10 @@
-import type { Ledger } from '@tallystick/core'
+import type { AgentOptions, Ledger, Tool } from '@tallystick/core'
 import type { ModelHarness } from '../model-contract/case.ts'
 import { modelContract } from '../model-contract/model-contract.ts'
+import { explain, LedgerRecord, ModelRecord, requireInTime } from './explained.ts'
 import { ledgerContract, type LedgerContractCase } from './ledger-contract.ts'
+import { bindPolicy, type PolicyContractOptions } from './policy-contract.ts'
+import { bindTool, type ToolContractOptions } from './tool-contract.ts'
 
 /** The store of one case, empty at first. */
 export interface EmptyStore {
@@ -33,16 +36,43 @@ export interface Contracts {
     options?: { readonly lacks?: readonly NonNullable<LedgerContractCase['needs']>[] },
   ): readonly ContractCase[]
   /**
-   * Binds every promise of the `Model` port to an adapter. Cases that need what `harness.lacks` names are left out.
+   * Binds every promise of the `Model` port to an adapter. Cases that need what `harness.lacks` names are left out. A case that
+   * takes longer than `patienceMs` has failed (default: 10 000).
    *
    * ```ts
    * for (const { promise, run } of contractOf.model(httpHarness({ model: (baseURL) => myModel({ baseURL }), … }))) test(promise, run)
    * ```
    */
-  model(harness: ModelHarness): readonly ContractCase[]
+  model(
+    harness: ModelHarness,
+    options?: { readonly patienceMs?: number | undefined },
+  ): readonly ContractCase[]
+  /**
+   * Binds every promise of a tool to yours: what it reports, how it stops, and that it takes effect once, through crashes, cancels,
+   * timeouts and reruns. `inputs` are played one by one; `effects` counts what the tool did to the world so far.
+   *
+   * ```ts
+   * for (const { promise, run } of contractOf.tool(refund, { inputs: [{ order: 'A-7' }], effects: () => refunds.length })) test(promise, run)
+   * ```
+   */
+  tool(tool: Tool, options: ToolContractOptions): readonly ContractCase[]
+  /**
+   * Binds the promises of an approval policy to yours, of an agent or of a runtime: `calls` are what it decides about, beside hostile
+   * calls. The `approval` of one tool is part of that tool.
+   *
+   * ```ts
+   * for (const { promise, run } of contractOf.policy(approval, { calls: [{ name: 'refund', input: { euros: 80 } }] })) test(promise, run)
+   * ```
+   */
+  policy(
+    policy: NonNullable<AgentOptions<unknown>['approval']>,
+    options?: PolicyContractOptions,
+  ): readonly ContractCase[]
 }
 
 export const contractOf: Contracts = {
+  tool: bindTool,
+  policy: bindPolicy,
   ledger: (makeStore, { lacks = [] } = {}) =>
     ledgerContract
       .filter(({ needs }) => needs === undefined || !lacks.includes(needs))
@@ -51,20 +81,38 @@ export const contractOf: Contracts = {
         run: async () => {
           const store = await makeStore()
           const opened: Ledger[] = []
+          const record = new LedgerRecord()
+          const open = async (): Promise<Ledger> => {
+            const ledger = await store.open()
+            opened.push(ledger)
+            return record.note(ledger)
+          }
           try {
-            await run(async () => {
-              const ledger = await store.open()
-              opened.push(ledger)
-              return ledger
-            })
+            await explain(
+              { promise, subject: 'ledger' },
+              () => run(open),
+              () => record.toPage(),
+            )
           } finally {
             for (const ledger of opened) await ledger.close()
             await store.remove?.()
           }
         },
       })),
-  model: (harness) =>
+  model: (harness, { patienceMs = 10_000 } = {}) =>
     modelContract
       .filter(({ needs }) => needs === undefined || !harness.lacks?.includes(needs))
-      .map(({ promise, run }) => ({ promise, run: () => run(harness) })),
+      .map(({ promise, run }) => ({
+        promise,
+        run: async () => {
+          const record = new ModelRecord()
+          const play = (): Promise<void> =>
+            requireInTime(run(record.note(harness)), patienceMs, 'The adapter has not come to an end')
+          try {
+            await explain({ promise, subject: 'model' }, play, () => record.toPage())
+          } finally {
+            await record.close()
+          }
+        },
+      })),
 }

@@ -11,6 +11,7 @@ import {
 import {
   type FailureClass,
   type JsonObject,
+  type ModelContext,
   type ModelRefusal,
   type ModelSignal,
   type ReplyPart,
@@ -55,6 +56,8 @@ export interface ScriptedReply {
   readonly retryAfterMs?: number | undefined
   /** The reply ends only when this has settled, so that a test can act while the model is at work. */
   readonly until?: Promise<unknown> | undefined
+  /** How long the reply takes before its end, in milliseconds of the runtime's clock. */
+  readonly delayMs?: number | undefined
   /** Streams the rest of the step, and never ends. */
   readonly hang?: boolean | undefined
 }
@@ -132,6 +135,7 @@ const scriptedReply = fields<ScriptedReply>(
     retryAfterMs: maybe(numberFrom(0)),
     contextTokens: maybe(numberFrom(0)),
     until: maybe(valueThat('a promise', isThenable)),
+    delayMs: maybe(numberFrom(0)),
     hang: maybe(trueOrFalse),
   },
   { content: 'text', calls: 'toolCalls', error: 'fail' },
@@ -163,13 +167,13 @@ export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripte
         throw new Error(`The script has ${steps.length} steps, and ${requests.length} were played.`)
       }
     },
-    stream(request) {
+    stream(request, context) {
       return new Observable((subscriber) => {
         const index = requests.length
         requests.push(request)
         const step = steps[index] ?? emptyLast
         let ended = false
-        play({ step, request, index }, subscriber, () => {
+        play({ step, request, index, context }, subscriber, () => {
           ended = true
         }).catch((error: unknown) => subscriber.error(error))
         return () => {
@@ -181,7 +185,12 @@ export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripte
 }
 
 async function play(
-  { step, request, index }: { step: ScriptedStep | undefined; request: ModelRequest; index: number },
+  {
+    step,
+    request,
+    index,
+    context,
+  }: { step: ScriptedStep | undefined; request: ModelRequest; index: number; context: ModelContext },
   subscriber: Subscriber<ModelSignal>,
   end: () => void,
 ): Promise<void> {
@@ -193,9 +202,14 @@ async function play(
     return fail(createFailure('invalid_request', `The script has no step ${index + 1}.`))
   const reply = typeof step === 'function' ? step(request) : step
   requireOptions(`step ${index + 1} of scriptedModel`, scriptedReply, reply)
+  const { delayMs } = reply
   for (const signal of playReply(reply, index)) {
     await pause()
-    if (signal.type === 'model_finished') await reply.until
+    if (signal.type === 'model_finished') {
+      await reply.until
+      if (delayMs !== undefined)
+        await new Promise<void>((resolve) => void context.clock.schedule(delayMs, resolve))
+    }
     if (subscriber.closed) return
     subscriber.next(signal)
   }

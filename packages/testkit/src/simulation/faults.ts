@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { option, type Schema, requireOptions, someLedger } from '@tallystick/core/internal'
-import type { AppendOptions, ExpectedHead, Head } from '@tallystick/core/vocabulary'
+import { eventType, option, type Schema, requireOptions, someLedger } from '@tallystick/core/internal'
+import type { AppendOptions, EventType, ExpectedHead, Head } from '@tallystick/core/vocabulary'
 import { isVolatile, wrapLedger } from '../doubles/ledger.ts'
 import { recordedEvents } from '../judges/laws.ts'
 
@@ -10,6 +10,8 @@ const { fields, maybe, numberFrom, trueOrFalse, valueThat } = option
 export interface CrashPoint {
   readonly append: number
   readonly stored: boolean
+  /** Counts only the appends that follow the first event of this type, such as `tool_started`: then a tool is at work. */
+  readonly after?: EventType | undefined
   /**
    * With it the machine loses power, too: of the appends since the last barrier, so many are left, the first. The ledger
    * has to be a `volatileLedger`.
@@ -22,6 +24,7 @@ export const crashPoint: Schema = fields<CrashPoint>(
   {
     append: numberFrom(1, { whole: true }),
     stored: trueOrFalse,
+    after: maybe(eventType),
     unsyncedKept: maybe(numberFrom(0, { whole: true })),
   },
   { at: 'append', atAppend: 'append', lost: 'stored' },
@@ -60,6 +63,8 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     requireOptions('mortalLedger', ledgerThatLosesPower, ledger, 'the ledger')
   let dead = false
   let appends = 0
+  let counted = 0
+  let isCounting = crash?.after === undefined
   const durable: RuntimeEvent[] = []
   const acknowledged: RuntimeEvent[] = []
   /** The drivers of runs, as known to this ledger. */
@@ -101,7 +106,9 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   ): Promise<Head> => {
     requireAlive()
     appends++
-    const dies = crash?.append === appends
+    if (isCounting) counted++
+    else isCounting = events.some(({ type }) => type === crash?.after)
+    const dies = crash?.append === counted
     if (dies && !crash.stored) return await die()
     drives(runId, options.lease)
     const head = await alive(() => ledger.append(runId, expected, events, options))

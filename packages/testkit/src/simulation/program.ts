@@ -1,5 +1,12 @@
-import { type Agent, type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
+import {
+  type Agent,
+  type Ledger,
+  memoryLedger,
+  type PendingApproval,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, tickingClock } from '../doubles/clock.ts'
 import { isVolatile, volatileLedger } from '../doubles/ledger.ts'
 import { createAgent, type World } from './agents.ts'
@@ -27,11 +34,27 @@ const prices = {
 /** Longer than a random program gives a person to decide, in milliseconds. */
 const LATE_MS = 25
 
-const answers: { readonly [D in Program['decisions'][number]]: SimulatedDecision } = {
-  approve: { approve: true },
-  deny: { approve: false, reason: 'not today' },
-  edit: { approve: true, input: { do: 'succeed', edited: true } },
-  late: { approve: true, afterMs: LATE_MS },
+/**
+ * Answers the first, the second … approval as the list says, and approves the others. `edit` returns the input that a person puts
+ * in place of the model's.
+ */
+export function decideAs(
+  decisions: Program['decisions'],
+  edit: (pending: PendingApproval) => JsonObject,
+): (pending: PendingApproval) => SimulatedDecision {
+  let decided = 0
+  return (pending) => {
+    switch (decisions[decided++] ?? 'approve') {
+      case 'deny':
+        return { approve: false, reason: 'not today' }
+      case 'edit':
+        return { approve: true, input: edit(pending) }
+      case 'late':
+        return { approve: true, afterMs: LATE_MS }
+      case 'approve':
+        return { approve: true }
+    }
+  }
 }
 
 const someProgram = option.valueThat(
@@ -54,20 +77,19 @@ export async function playProgram(
   const clock = program.ticking ? tickingClock() : manualClock()
   const ledger = start.ledger ?? volatileLedger()
   const attempts = new Map<number, number>()
-  let decided = 0
   const simulated = await simulate({
     prices,
     ledger,
     clock,
     random: seededRandom(randomness),
     input: 'Go.',
-    crashes: isVolatile(ledger) ? crashes : crashes.map(({ append, stored }) => ({ append, stored })),
+    crashes: isVolatile(ledger) ? crashes : crashes.map(({ unsyncedKept: _lost, ...crash }) => crash),
     inputs,
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
     ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
     agentOf: (own) => createAgent(program, { world, ledger: own, attempts }),
-    decide: () => answers[decisions[decided++] ?? 'approve'],
+    decide: decideAs(decisions, () => ({ do: 'succeed', edited: true })),
   })
   return { ...simulated, world, ledger, lost: isVolatile(ledger) ? ledger.lost : [] }
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { StopReason } from '@tallystick/core/vocabulary'
-import type { CrashPoint } from './faults.ts'
+import { mostly, randomCrash, randomLimits, randomPeople } from '../properties/random-trouble.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
 
 const toolNames = [
@@ -9,11 +9,6 @@ const toolNames = [
   ...(['retried', 'retried_write', 'retried_rerunnable'] as const),
   ...(['transfer_to_second', 'transfer_to_program', 'transfer_to_user'] as const),
 ] as const
-
-/** The usual value, so many times as often as a rare one. */
-function mostly<T>(times: number, usual: fc.Arbitrary<T>, rare: fc.Arbitrary<T>): fc.Arbitrary<T> {
-  return fc.oneof({ weight: times, arbitrary: usual }, { weight: 1, arbitrary: rare })
-}
 
 const callPlan: fc.Arbitrary<CallPlan> = fc.record({
   tool: fc.constantFrom(...toolNames),
@@ -57,56 +52,33 @@ const guardrailPlan: fc.Arbitrary<GuardrailPlan> = fc.record({
   ),
 })
 
-/** Half of all crashes are those of a machine that loses power. */
-const crashPoint: fc.Arbitrary<CrashPoint> = fc.record({
-  append: fc.integer({ min: 1, max: 25 }),
-  stored: fc.boolean(),
-  unsyncedKept: fc.option(fc.nat(3), { nil: undefined, freq: 2 }),
-})
-
 /** Any program: every kind of trouble, in any order. */
-export const randomProgram: fc.Arbitrary<Program> = fc.record({
-  steps: fc.array(step, { maxLength: 5 }),
-  limits: fc.record(
-    {
-      maxTurns: fc.integer({ min: 0, max: 6 }),
-      maxToolCalls: fc.integer({ min: 0, max: 8 }),
-      maxToolCallsPerTurn: fc.integer({ min: 1, max: 3 }),
-      maxConcurrency: fc.integer({ min: 1, max: 3 }),
-      maxTotalTokens: fc.integer({ min: 0, max: 3_000 }),
-      maxTotalOutputTokens: fc.integer({ min: 0, max: 400 }),
-      maxTotalInputTokens: fc.integer({ min: 0, max: 2_000 }),
-      maxCostUsd: fc.double({ min: 0, max: 0.02, noNaN: true }),
-      maxDurationMs: fc.integer({ min: 0, max: 3_000 }),
-      maxApprovalMs: fc.integer({ min: 1, max: 20 }),
-      maxRepeats: fc.integer({ min: 1, max: 3 }),
-      maxCallsByTool: fc.constantFrom({ read: 1 }, { write: 0, asking: 1 }),
-      onLimit: fc.constantFrom('finalize', 'stop', 'ask'),
-    },
-    { requiredKeys: [] },
-  ),
-  compaction: fc.option(
-    fc.record({
-      maxContextTokens: fc.integer({ min: 0, max: 600 }),
-      keepMessages: fc.nat(4),
-      by: fc.constantFrom('function', 'model', 'nobody'),
-    }),
-    { nil: undefined },
-  ),
-  guardrails: mostly<readonly GuardrailPlan[]>(2, fc.constant([]), fc.array(guardrailPlan, { maxLength: 3 })),
-  structured: mostly(4, fc.constant(false), fc.constant(true)),
-  crashes: fc.array(crashPoint, { maxLength: 3 }),
-  cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
-  inputs: fc.array(
-    fc.record({ atSeq: fc.integer({ min: 1, max: 60 }), delivery: fc.constantFrom('steer', 'queue') }),
-    { maxLength: 2 },
-  ),
-  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit', 'late'), { maxLength: 4 }),
-  drainAtSeq: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined, freq: 2 }),
-  subject: fc.constantFrom(undefined, undefined, 'customer-7'),
-  fallback: fc.boolean(),
-  randomness: fc.integer({ min: 0, max: 0xffffffff }),
-})
+export const randomProgram: fc.Arbitrary<Program> = fc
+  .record({
+    people: randomPeople,
+    steps: fc.array(step, { maxLength: 5 }),
+    limits: randomLimits,
+    compaction: fc.option(
+      fc.record({
+        maxContextTokens: fc.integer({ min: 0, max: 600 }),
+        keepMessages: fc.nat(4),
+        by: fc.constantFrom('function', 'model', 'nobody'),
+      }),
+      { nil: undefined },
+    ),
+    guardrails: mostly<readonly GuardrailPlan[]>(
+      2,
+      fc.constant([]),
+      fc.array(guardrailPlan, { maxLength: 3 }),
+    ),
+    structured: mostly(4, fc.constant(false), fc.constant(true)),
+    crashes: fc.array(randomCrash, { maxLength: 3 }),
+    drainAtSeq: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined, freq: 2 }),
+    subject: fc.constantFrom(undefined, undefined, 'customer-7'),
+    fallback: fc.boolean(),
+    randomness: fc.integer({ min: 0, max: 0xffffffff }),
+  })
+  .map(({ people, ...program }): Program => ({ ...program, ...people }))
 
 const retriedCall: fc.Arbitrary<CallPlan> = fc.record({
   tool: fc.constantFrom('retried', 'retried_write', 'retried_rerunnable', 'write'),

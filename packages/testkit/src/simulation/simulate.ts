@@ -2,6 +2,7 @@ import {
   type Agent,
   createRuntime,
   type Ledger,
+  LedgerUnavailableError,
   type PendingApproval,
   type Prices,
   type Run,
@@ -19,13 +20,16 @@ import {
   somePrices,
 } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { type ManualClock, steeredClock, waitUntilSettled } from '../doubles/clock.ts'
+import { manualClock, type ManualClock, steeredClock, waitUntilSettled } from '../doubles/clock.ts'
+import { volatileLedger } from '../doubles/ledger.ts'
 import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
+import { seededRandom } from './plan.ts'
 
 const {
   anyFunction,
   anyObject,
   anyText,
+
   fields,
   filledText,
   listOf,
@@ -41,12 +45,13 @@ const seq = numberFrom(1, { whole: true })
 /** Refuses what would not happen to a run: a test of a crash that never comes passes. */
 const simulationOptions = fields<Simulation>(
   {
-    ledger: someLedger,
-    clock: steeredClock,
+    ledger: maybe(someLedger),
+    clock: maybe(steeredClock),
     outside: maybe(anyFunction),
-    random: plainFunction,
+    random: maybe(plainFunction),
     agentOf: plainFunction,
-    input: anyText,
+    input: maybe(anyText),
+    context: maybe(() => undefined),
     prices: maybe(somePrices),
     resume: maybe(filledText),
     crashes: maybe(listOf(crashPoint)),
@@ -99,25 +104,35 @@ const MAX_STOPS = 200
 /** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
 const FOLLOWING_TURNS = 1_000
 
-/** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
+/**
+ * Drives a run to its end through crashes, approvals and a cancel, a new process after each death, and after each failure of the
+ * ledger.
+ */
 export async function simulate(simulation: Simulation): Promise<Simulated> {
   requireOptions('simulate', simulationOptions, simulation)
-  const { ledger, clock, crashes = [] } = simulation
+  const { ledger = volatileLedger(), clock = manualClock(), random = seededRandom(1) } = simulation
+  const { context, input = 'Go.', crashes = [] } = simulation
   let runId = simulation.resume
   let processes = 0
   let drained = false
+  let lastError: unknown
   for (let session = 0; session < MAX_DRIVE_SESSIONS; session++) {
     const own = mortalLedger(ledger, crashes[processes])
     processes++
     const agent = simulation.agentOf(own)
-    const { random } = simulation
     const host = { clock, random, report: () => {} }
-    const runtime = createRuntime({ ledger: own, agents: [agent], prices: simulation.prices ?? {}, host })
+    const runtime = createRuntime({
+      ledger: own,
+      agents: [agent],
+      prices: simulation.prices ?? {},
+      host,
+      ...(context !== undefined && { contextOf: () => context }),
+    })
     try {
       const { sessionId, subject, drainAtSeq } = simulation
       const run: Run = runId
         ? runtime.resume(runId)
-        : runtime.run(agent, simulation.input, omitUndefined({ sessionId, subject }))
+        : runtime.run(agent, input, omitUndefined({ context, sessionId, subject }))
       runId = run.id
       let isDraining = false
       const drain = (): void => {
@@ -129,11 +144,15 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       const lastStates: RunState[] = []
       run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
       interfere(run, simulation)
-      const result = await attend(run, simulation, {
-        isDraining: () => isDraining,
-        lastState: () => lastStates.at(-1),
-        settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
-      })
+      const result = await attend(
+        run,
+        { ...simulation, clock },
+        {
+          isDraining: () => isDraining,
+          lastState: () => lastStates.at(-1),
+          settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
+        },
+      )
       if (result === undefined) {
         // The process ends before the next one begins, with all that it drives.
         await waitUntilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
@@ -143,12 +162,16 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       const others = await readOthers(ledger, run.id)
       return { result, events, others, processes, lastStates }
     } catch (error) {
-      if (!(error instanceof SimulatedCrash)) throw error
+      const isUnavailable = error instanceof LedgerUnavailableError
+      if (!isUnavailable && !(error instanceof SimulatedCrash)) throw error
+      lastError = error
+      // The process lives: it lets go of the run before the next one takes it up.
+      if (isUnavailable) await waitUntilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
       // The caller starts a run again that was never recorded.
       if (runId && (await ledger.head(runId)) === undefined) runId = undefined
     }
   }
-  throw new Error(`The run did not end in ${MAX_DRIVE_SESSIONS} sessions.`)
+  throw new Error(`The run did not end in ${MAX_DRIVE_SESSIONS} sessions.`, { cause: lastError })
 }
 
 async function readEvents(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
@@ -181,7 +204,7 @@ const GRACE_MS = 50
  */
 async function attend(
   run: Run,
-  { clock, outside, decide = () => ({ approve: true }) }: Simulation,
+  { clock, outside, decide = () => ({ approve: true }) }: Simulation & { readonly clock: ManualClock },
   { isDraining, lastState, settleCall }: Outside,
 ): Promise<RunResult | undefined> {
   for (let stops = 0; stops < MAX_STOPS; stops++) {
@@ -225,7 +248,7 @@ function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
 function answer(
   run: Run,
   pending: readonly PendingApproval[],
-  clock: Simulation['clock'],
+  clock: ManualClock,
   decide: NonNullable<Simulation['decide']>,
 ): void {
   for (const approval of pending) {
@@ -250,18 +273,22 @@ export type SimulatedDecision = { readonly afterMs?: number | undefined } & (
 
 /** A run, and what is to happen to it. */
 export interface Simulation {
-  /** Outlives every process. Fresh, or holding the run that `resume` names. */
-  readonly ledger: Ledger
-  readonly clock: ManualClock
+  /** Outlives every process. Fresh, or holding the run that `resume` names. Default: a `volatileLedger`. */
+  readonly ledger?: Ledger | undefined
+  /** Default: a `manualClock`. */
+  readonly clock?: ManualClock | undefined
   /**
    * Returns what a tool, a model or the ledger waits for outside of this code, such as a file or a server; see `waitUntilSettled`.
    */
   readonly outside?: (() => Promise<unknown> | undefined) | undefined
-  /** Randomness of the runtime, from 0 to 1. */
-  readonly random: () => number
+  /** Randomness of the runtime, from 0 to 1. Default: `seededRandom(1)`. */
+  readonly random?: (() => number) | undefined
   /** The agent as each process makes it; it gets its process's view of the ledger. */
   readonly agentOf: (ledger: MortalLedger) => Agent<unknown>
-  readonly input: string
+  /** What the user says. Default: `Go.` */
+  readonly input?: string | undefined
+  /** The context of the run, for an agent that needs one. */
+  readonly context?: unknown
   readonly prices?: Prices | undefined
   /** Takes this run up instead of starting one. */
   readonly resume?: RunId | undefined
