@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import * as fc from 'fast-check'
 import { defineAgent, handoff, agentTool, type Tool } from '@tallystick/core'
 import { propertyTest, scriptedModel, testTool } from '@tallystick/testkit'
@@ -110,6 +111,43 @@ it('does not blame the runtime for what tools do wrong', async () => {
     }),
     { numRuns: tries(45) },
   )
+})
+
+it('says by seed and example what kept a run from being played', async () => {
+  const agent = defineAgent({ ...sound, tools: [testTool({ name: 'look_up' })] })
+  const effects = () => {
+    throw new Error('the database is gone')
+  }
+  const message = await findFailure(propertyTest(agent, { tools: { look_up: { effects } }, seed: 3 }))
+  expect(message).toMatch(/^Not so: a run of an agent can be played\.\n +found: +the database is gone\.\n/)
+  expect(message).toMatch(/again: +seed: 3, path: '[\d:]+'/)
+})
+
+it('lets time stand still while a tool, or a policy, is at work outside', async () => {
+  const asked = new Set<Promise<unknown>>()
+  const readManifest = async (): Promise<string> =>
+    await readFile(new URL('../package.json', import.meta.url), 'utf8')
+  const agent = defineAgent({
+    ...sound,
+    tools: [testTool({ name: 'look_up', timeoutMs: 1, run: readManifest })],
+    approval: async () => {
+      const answer = readManifest()
+      asked.add(answer)
+      await answer
+      asked.delete(answer)
+      return 'run'
+    },
+  })
+  const outcomes = new Set<string>()
+  await propertyTest(agent, {
+    ...{ runs: 10, seed: 1 },
+    outside: () => (asked.size > 0 ? Promise.race(asked) : undefined),
+    laws: {
+      'no call takes too long': ({ calls }) => void calls.forEach(({ outcome }) => outcomes.add(outcome)),
+    },
+  })
+  expect(outcomes).toContain('success')
+  expect(outcomes).not.toContain('timed_out')
 })
 
 it('refuses a tool that the agent does not have', async () => {

@@ -26,7 +26,7 @@ export interface Play {
   readonly agent: Agent<unknown>
   /** The reply to the call of that place, from 0, of any of its models. */
   readonly reply: (request: ModelRequest, place: number) => ScriptedReply
-  readonly trouble: Omit<Simulation, 'agentOf' | 'clock' | 'ledger' | 'outside'>
+  readonly trouble: Omit<Simulation, 'agentOf' | 'clock' | 'ledger'>
   /** How long a tool may do nothing before it counts as hung, in real milliseconds. */
   readonly patienceMs: number
   /** What counts the effects of a tool, by the tool's name. */
@@ -64,8 +64,9 @@ export async function playAgent(play: Play): Promise<PlayedAgent> {
   let simulated: Simulated | undefined
   let thrown: unknown
   try {
+    const outside = (): Promise<unknown> | undefined => watch.outside() ?? trouble.outside?.()
     const agentOf = (): Agent<unknown> => standIn(agent, { reply, watch })
-    simulated = await simulate({ ...trouble, agentOf, clock, ledger, outside: () => watch.outside() })
+    simulated = await simulate({ ...trouble, agentOf, clock, ledger, outside })
   } catch (error) {
     thrown = error
   }

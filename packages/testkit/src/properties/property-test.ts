@@ -67,6 +67,11 @@ export interface PropertyOptions {
   /** What the application passes to the run. */
   readonly context?: unknown
   readonly prices?: Prices | undefined
+  /**
+   * Returns what the agent's own code waits for outside of it, other than in its tools: a policy that asks a server, say. Meanwhile
+   * time stands still; see `simulate`.
+   */
+  readonly outside?: (() => Promise<unknown> | undefined) | undefined
   /** How many runs are played. Default: 100. */
   readonly runs?: number | undefined
   /** The seed and the path that a failure names, to play it again. */
@@ -101,6 +106,7 @@ const propertyOptions = fields<PropertyOptions>(
     input: maybe(anyText),
     context: maybe(() => undefined),
     prices: maybe(() => undefined),
+    outside: maybe(anyFunction),
     runs: maybe(numberFrom(1, { whole: true })),
     seed: maybe(valueThat('a whole number', Number.isSafeInteger)),
     path: maybe(anyText),
@@ -169,11 +175,15 @@ export async function propertyTest<Output, Context>(
     return { ...report, endings: Object.fromEntries(endings), calls: Object.fromEntries(calls) }
   }
   const { errorInstance: error, counterexample } = details
-  if (!(error instanceof Found) || counterexample === null) throw error
-  const [random] = counterexample
-  throw createFailure(error.finding, {
+  // A finding is the law that is broken; anything else that was thrown kept the run from being played.
+  const finding: Finding =
+    error instanceof Found
+      ? error.finding
+      : { law: 'a run of an agent can be played', subject: 'agent', what: formatErrorSentence(error) }
+  throw createFailure(finding, {
     again: `seed: ${details.seed}, path: '${details.counterexamplePath ?? ''}' (options of propertyTest)`,
-    example: formatPlay(random),
+    example: counterexample === null ? undefined : formatPlay(counterexample[0]),
+    ...(!(error instanceof Found) && { cause: error }),
   })
 }
 
@@ -229,7 +239,7 @@ function playRandom(
       decide: decideAs(people.decisions, ({ input }) => input),
       random: seededRandom(randomness),
       prices: prices ?? Object.fromEntries(models.map(({ modelId }) => [modelId, price])),
-      ...omitUndefined({ input: options.input, context, drainAtSeq }),
+      ...omitUndefined({ input: options.input, outside: options.outside, context, drainAtSeq }),
       crashes,
     },
     reply: ({ toolChoice }, place) => chooseReply(script, isEndless, place, toolChoice.type === 'none'),
