@@ -45,7 +45,11 @@ export function createFailure(finding: Finding, { again, example, cause }: Found
     ...(example === undefined ? [] : ['', 'The example:', ...example.map((line) => `  ${line}`)]),
     ...(page === undefined ? [] : ['', `${page.title}:`, ...formatPage(page)]),
   ]
-  return new TallystickError('contract', lines.map(makeVisible).join('\n'), { cause })
+  return new TallystickError(
+    'contract',
+    lines.map(makeVisible).join('\n'),
+    cause === undefined ? {} : { cause },
+  )
 }
 
 function formatPage({ lines, marked = lines.length - 1 }: Page): readonly string[] {
