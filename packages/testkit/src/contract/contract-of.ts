@@ -37,7 +37,7 @@ export interface Contracts {
   ): readonly ContractCase[]
   /**
    * Binds every promise of the `Model` port to an adapter. Cases that need what `harness.lacks` names are left out. A case that
-   * takes longer than `patienceMs` has failed (default: 10 000).
+   * takes longer than `patienceMs` has failed (default: 30 000).
    *
    * ```ts
    * for (const { promise, run } of contractOf.model(httpHarness({ model: (baseURL) => myModel({ baseURL }), … }))) test(promise, run)
@@ -99,7 +99,7 @@ export const contractOf: Contracts = {
           }
         },
       })),
-  model: (harness, { patienceMs = 10_000 } = {}) =>
+  model: (harness, { patienceMs = 30_000 } = {}) =>
     modelContract
       .filter(({ needs }) => needs === undefined || !harness.lacks?.includes(needs))
       .map(({ promise, run }) => ({
