@@ -130,7 +130,7 @@ it('lets time stand still while a tool, or a policy, is at work outside', async 
   const agent = defineAgent({
     ...sound,
     tools: [testTool({ name: 'look_up', timeoutMs: 1, run: readManifest })],
-    approval: async () => {
+    approval: async (): Promise<'run'> => {
       const answer = readManifest()
       asked.add(answer)
       await answer
@@ -143,7 +143,9 @@ it('lets time stand still while a tool, or a policy, is at work outside', async 
     ...{ runs: 10, seed: 1 },
     outside: () => (asked.size > 0 ? Promise.race(asked) : undefined),
     laws: {
-      'no call takes too long': ({ calls }) => void calls.forEach(({ outcome }) => outcomes.add(outcome)),
+      'no call takes too long': ({ calls }) => {
+        for (const { outcome } of calls) outcomes.add(outcome)
+      },
     },
   })
   expect(outcomes).toContain('success')
