@@ -34,7 +34,7 @@ export type {
   UnreadableRun,
 } from './projection/run-summary.ts'
 export { findWorst, type WorstEnding } from './projection/run-summary.ts'
-export { readFirstInputs } from './projection/ended-runs.ts'
+export { readBeginnings, readFirstInputs, type RunBeginning } from './projection/ended-runs.ts'
 export type { CallCount } from './projection/run-accumulator.ts'
 export {
   fitsFilter,

@@ -1,5 +1,12 @@
 import { type Ledger, type Limits, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { omitUndefined, option, requireLedger, requireOptions, toRunTimes } from '@tallystick/core/internal'
+import {
+  omitUndefined,
+  option,
+  readStart,
+  requireLedger,
+  requireOptions,
+  toRunTimes,
+} from '@tallystick/core/internal'
 import {
   addUsage,
   type EventOf,
@@ -12,7 +19,7 @@ import {
 import { isPlain } from '../format/body.ts'
 import { type FoundRow, isFull, listParameters, selectLinked, type StoreDatabase } from '../store/database.ts'
 import { readFound } from '../store/find-events.ts'
-import { getDatabase, orElse } from '../store/store.ts'
+import { getDatabase, getInternals, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { toEndedStatus, type RunSummary } from './run-summary.ts'
 
@@ -197,6 +204,61 @@ export async function readFirstInputs(
         }),
       ),
     )
+  }
+  return found
+}
+
+/** How a run began. Each is absent if the run has none, or it cannot be read. */
+export interface RunBeginning {
+  readonly start?: EventOf<'run_started'>
+  /** The first input. */
+  readonly input?: Input
+}
+
+/** Nearly every run has its first input by then. */
+const earlySeq = 4
+
+/** Returns how runs began: of a ledger of this package with one statement, where their first events say it. */
+export async function readBeginnings(
+  ledger: Ledger,
+  runIds: readonly RunId[],
+): Promise<ReadonlyMap<RunId, RunBeginning>> {
+  requireLedger('readBeginnings', ledger)
+  requireOptions('readBeginnings', runIdList, runIds, 'the list of run ids')
+  const early = await orElse(new Map<string, RunBeginning>(), () => readEarly(ledger, runIds))
+  const late = await readFirstInputs(
+    ledger,
+    runIds.filter((runId) => early.get(runId)?.input === undefined),
+  )
+  const found = new Map<RunId, RunBeginning>()
+  for (const runId of runIds) {
+    const { start = await orElse(undefined, () => readStart(ledger, runId)), input = late.get(runId) } =
+      early.get(runId) ?? {}
+    found.set(runId, omitUndefined({ start, input }))
+  }
+  return found
+}
+
+async function readEarly(ledger: Ledger, runIds: readonly RunId[]): Promise<Map<string, RunBeginning>> {
+  const found = new Map<string, RunBeginning>()
+  const internals = getInternals(ledger)
+  if (internals === undefined || runIds.length === 0) return found
+  const rows = await internals.store.database.askBatch<FoundRow>(
+    selectLinked(
+      `event.run_id in (${listParameters(runIds)}) and event.seq <= ${earlySeq} and event.type in ('run_started', 'input_received')`,
+    ),
+    ['run_id', 'seq'],
+    runIds,
+  )
+  for (const row of await internals.rows.readable(rows)) {
+    // A damaged event says nothing, and hides no other run.
+    const event = await orElse(undefined, async () => readFound(row))
+    if (event === undefined) continue
+    const before = found.get(event.runId) ?? {}
+    if (event.type === 'run_started') found.set(event.runId, { ...before, start: event })
+    if (event.type === 'input_received' && before.input === undefined) {
+      found.set(event.runId, { ...before, input: event })
+    }
   }
   return found
 }

@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, RunNotFoundError } from '@tallystick/core'
-import { isRunDriven, omitUndefined, readStart } from '@tallystick/core/internal'
+import { isRunDriven, omitUndefined } from '@tallystick/core/internal'
 import { type Outcome, outcomes, parseRunId } from '@tallystick/core/vocabulary'
 import type { RowStatus, RunRow } from '@tallystick/inspector'
 import {
@@ -7,7 +7,7 @@ import {
   formatContent,
   keepsProjections,
   type ListedRun,
-  readFirstInputs,
+  readBeginnings,
   readRunSummaries,
   type RunSummary,
   type SummaryFilter,
@@ -207,16 +207,15 @@ async function readRows(
     ),
   )
   const shown = batch.filter((_run, index) => seen[index])
-  const inputs = await readFirstInputs(
+  const beginnings = await readBeginnings(
     ledger,
     shown.map(({ runId }) => runId),
   )
   const rows = await Promise.all(
     shown.map(async (run) => {
       if (run.status === 'unreadable') return toUnreadableRow(run)
-      const start = await readStart(ledger, run.runId)
       const isDriven = run.status === 'unfinished' && (await isRunDriven(ledger, run.runId))
-      const input = inputs.get(run.runId)
+      const { start, input } = beginnings.get(run.runId) ?? {}
       // What was removed leaves a marker, which is nobody's first word.
       const words = input?.removed === undefined && input ? formatContent(input.message.parts) : ''
       return toListRow(run, { isDriven, words, tags: start?.labels?.tags })
