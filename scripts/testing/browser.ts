@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium, type Page } from 'playwright-core'
@@ -10,8 +9,8 @@ const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 /** Chromium of this machine; `CHROMIUM` names another place. */
 const installed = [process.env['CHROMIUM'] ?? '', ...places].find((path) => existsSync(path))
 
-/** Chromium from npm, where `install-chromium.sh` puts it. */
-const packed = join(import.meta.dirname, '../../.runtimes/node_modules/@sparticuz/chromium')
+/** The module of Chromium from npm, where `install-chromium.sh` puts it. */
+const packed = join(import.meta.dirname, '../../.runtimes/node_modules/@sparticuz/chromium/build/index.js')
 
 /** True if tests of pages are left out: there is no Chromium, and `TALLYSTICK_BROWSER=required` does not make them fail. */
 export const lacksBrowser: boolean =
@@ -32,7 +31,7 @@ async function unpack(): Promise<Program> {
   // It then takes the machine for one of AWS Lambda, which has none of the libraries.
   process.env['AWS_LAMBDA_JS_RUNTIME'] = 'nodejs22.x'
   try {
-    const { default: pack } = (await import(createRequire(join(packed, 'package.json')).resolve(packed))) as {
+    const { default: pack } = (await import(packed)) as {
       readonly default: { executablePath(): Promise<string> }
     }
     const executablePath = await pack.executablePath()
@@ -61,12 +60,15 @@ export interface Browser extends AsyncDisposable {
 }
 
 export interface BrowserOptions {
+  /** Names that lead to this machine. */
+  readonly ownNames?: readonly string[]
   /** Pixels. Default: 820 × 1180. */
   readonly viewport?: { readonly width: number; readonly height: number }
 }
 
 /** Opens a browser without a window. */
 export async function openBrowser({
+  ownNames = [],
   viewport = { width: 820, height: 1_180 },
 }: BrowserOptions = {}): Promise<Browser> {
   const profile = await mkdtemp(join(tmpdir(), 'tallystick-browser-'))
@@ -77,6 +79,7 @@ export async function openBrowser({
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'].concat(
       '--disable-background-networking',
       '--disable-component-update',
+      `--host-resolver-rules=${ownNames.map((name) => `MAP ${name} 127.0.0.1`).join(',')}`,
     ),
     viewport,
     locale: 'en-US',

@@ -1,6 +1,7 @@
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { awaitInspector, visit } from './kit/inspector.ts'
 import { openShop } from './kit/shop.ts'
 import { startTallystickFrom, tallystickFrom } from './kit/tallystick.ts'
 
@@ -23,20 +24,15 @@ describe('dev', () => {
     await using shop = await openShop()
     await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
     await writeProject(shop.folder, 'Tea.')
-    const work = startTallystickFrom(shop.folder, 'dev', 'new.db')
+    const inspector = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
+    const { work, url } = inspector
+    // A process of Node's watch mode would outlive its parent.
     onTestFinished(() => work.kill('SIGTERM'))
-    let printed = ''
-    await work.prints((stdout) => (printed = stdout).includes('ticket='))
-    const [url = ''] = /http:\S+/.exec(printed) ?? []
-    const cookie = (await fetch(url)).headers.get('set-cookie')?.split(';')[0] ?? ''
-    const base = url.slice(0, url.indexOf('/inspector'))
+    const { get, post } = await visit(inspector)
     const run = async (): Promise<unknown> => {
-      const headers = { cookie, 'content-type': 'application/json', origin: new URL(base).origin }
-      const body = JSON.stringify({ agent: 'waiter', input: 'Hello.' })
-      const { runId } = (await (await fetch(`${base}/runs`, { method: 'POST', headers, body })).json()) as {
-        readonly runId: string
-      }
-      return await (await fetch(`${base}/runs/${runId}/result?waitMs=30000`, { headers: { cookie } })).json()
+      const started = await post('/runs', { agent: 'waiter', input: 'Hello.' })
+      const { runId } = (await started.json()) as { readonly runId: string }
+      return await (await get(`/runs/${runId}/result?waitMs=30000`)).json()
     }
     expect(await run()).toMatchObject({ status: 'done', text: 'Tea.' })
 

@@ -2,45 +2,17 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { awaitInspector, type Inspector, startInspector, visit, type Visitor } from './kit/inspector.ts'
 import { openShop, shopConfig, type Shop } from './kit/shop.ts'
-import { type AtWork, json, startTallystick, startTallystickFrom, tallystickHere } from './kit/tallystick.ts'
-
-/** What a browser sends that was let in, and where. */
-interface Entered {
-  readonly work: AtWork
-  /** The path before those of the server, and its origin. */
-  readonly base: string
-  readonly get: (path: string) => Promise<Response>
-  readonly post: (path: string, body: object) => Promise<Response>
-}
+import { json, startTallystickFrom, tallystickHere } from './kit/tallystick.ts'
 
 /** Starts the command, and enters by the URL that it prints. */
-async function enter(...words: readonly string[]): Promise<Entered> {
-  return await enterBy(startTallystick(...words))
+async function enter(...words: readonly string[]): Promise<Inspector & Visitor> {
+  const inspector = await startInspector(...words)
+  return { ...inspector, ...(await visit(inspector)) }
 }
 
-async function enterBy(work: AtWork): Promise<Entered> {
-  onTestFinished(() => work.kill('SIGKILL'))
-  let printed = ''
-  await work.prints((stdout) => (printed = stdout).includes('ticket='))
-  const [url = ''] = /http:\S+ticket=[\w-]+/.exec(printed) ?? []
-  const entered = await fetch(url)
-  const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? ''
-  const base = url.slice(0, url.indexOf('/inspector'))
-  return {
-    work,
-    base,
-    get: (path) => fetch(base + path, { headers: { cookie } }),
-    post: (path, body) =>
-      fetch(base + path, {
-        method: 'POST',
-        headers: { cookie, 'content-type': 'application/json', origin: new URL(base).origin },
-        body: JSON.stringify(body),
-      }),
-  }
-}
-
-async function selfOf({ get }: Entered): Promise<unknown> {
+async function selfOf({ get }: Visitor): Promise<unknown> {
   return await (await get('/inspector/self')).json()
 }
 
@@ -94,7 +66,7 @@ describe('inspect', () => {
     await using shop = await openShop()
     const { runId, pendingApprovals } = await shop.start()
     const work = startTallystickFrom(shop.folder, 'inspect', shop.ledgerPath, '--allow', 'decisions')
-    const inspector = await enterBy(work)
+    const inspector = await visit(await awaitInspector(work))
     expect(await selfOf(inspector)).toMatchObject({
       agents: [],
       may: expect.not.arrayContaining(['fork']) as string[],
