@@ -40,7 +40,7 @@ describe.skipIf(lacksBrowser)('a page of somebody else', () => {
     const stranger = await startStranger(`<title>Stranger</title><iframe src="${base}/inspector"></iframe>`)
     const other = await browser.openTab()
     await other.goto(`http://${host}:${stranger.port}/`)
-    expect(await other.frames()[1]?.evaluate(() => document.body.textContent)).not.toContain('Choose a run')
+    expect(await other.frames()[1]?.textContent('body')).not.toContain('Choose a run')
     const command = `${base}/runs/${runId}/cancel`
     const read = async (): Promise<unknown> => {
       const response = await page.request.get(`${base}/runs/${runId}`)

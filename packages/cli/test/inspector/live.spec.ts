@@ -1,0 +1,123 @@
+// The page over a real ledger, in a real browser, while another process drives its runs.
+import { stat } from 'node:fs/promises'
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { createRuntime, defineAgent } from '@tallystick/core'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { scriptedModel, testTool } from '@tallystick/testkit'
+import { lacksBrowser, openBrowser, type Browser } from '../../../../scripts/testing/browser.ts'
+import { type Inspector, startInspector } from '../kit/inspector.ts'
+import { openShop, shopConfig, type Shop } from '../kit/shop.ts'
+
+/** What axe finds wrong with the page as it is now: its rules, and where each is broken. */
+async function findBarriers(page: Page): Promise<readonly string[]> {
+  // By the protocol of the browser, since the page may load no script.
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run())
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+}
+
+interface Opened extends AsyncDisposable {
+  readonly browser: Browser
+  readonly inspector: Inspector
+}
+
+/** Opens the page over the ledger of a shop, in a browser. */
+async function open(shop: Shop, ...words: readonly string[]): Promise<Opened> {
+  const inspector = await startInspector('inspect', shop.ledgerPath, ...words)
+  const browser = await openBrowser({ viewport: { width: 1280, height: 800 } })
+  await browser.page.goto(inspector.url)
+  await browser.page.waitForURL(`${inspector.base}/inspector`)
+  return { browser, inspector, [Symbol.asyncDispose]: () => browser[Symbol.asyncDispose]() }
+}
+
+const rowsOf = (page: Page) => page.getByRole('navigation', { name: 'Runs' }).getByRole('listitem')
+
+// Needs Chromium: scripts/testing/install-chromium.sh installs it.
+describe.skipIf(lacksBrowser)('the page over a ledger', () => {
+  it('lists runs, and shows one of them, without a barrier', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    const { runId } = await shop.start()
+    await using opened = await open(shop)
+    const { page, faults } = opened.browser
+    await rowsOf(page).nth(1).waitFor()
+    expect(await rowsOf(page).count()).toBe(2)
+    await rowsOf(page).first().getByRole('button').click()
+    const conversation = page.getByRole('region', { name: 'Conversation' })
+    await conversation.getByText('It is "tea" for 5 USD.').waitFor()
+    expect(new URL(page.url()).hash).toContain(runId)
+    expect(await findBarriers(page)).toEqual([])
+    // The address alone leads there, too.
+    await page.reload()
+    await conversation.getByText('It is "tea" for 5 USD.').waitFor()
+    expect(faults).toEqual([])
+  })
+
+  it('follows a run that another process drives, from before its beginning to its end', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    await using opened = await open(shop)
+    const { page, faults } = opened.browser
+    await rowsOf(page).first().waitFor()
+    const gate = Promise.withResolvers<string>()
+    const ask = testTool({ name: 'ask', run: () => gate.promise })
+    const model = scriptedModel([
+      { text: 'I ask somebody.', toolCalls: [{ name: 'ask', input: {} }] },
+      ({ messages }) => ({
+        text: `They say: ${JSON.stringify(messages.at(-1)).includes('Yes') ? 'Yes' : '?'}`,
+      }),
+    ])
+    const agent = defineAgent({ name: 'asker', instructions: '', model, tools: [ask] })
+    const ledger = sqliteLedger(shop.ledgerPath)
+    await using _closing = { [Symbol.asyncDispose]: () => ledger.close() }
+    const run = createRuntime({ ledger }).run(agent, 'Is it so?')
+    await rowsOf(page).filter({ hasText: 'asker' }).getByRole('button').click()
+    const conversation = page.getByRole('region', { name: 'Conversation' })
+    await conversation.getByText('I ask somebody.').waitFor()
+    gate.resolve('Yes')
+    await conversation.getByText('They say: Yes').waitFor()
+    await run.result
+    await rowsOf(page).filter({ hasText: 'asker' }).getByRole('img', { name: 'done' }).waitFor()
+    expect(faults).toEqual([])
+  })
+
+  it('only reads, whatever is sent from it', async () => {
+    await using shop = await openShop()
+    const { runId, pendingApprovals } = await shop.start()
+    await using opened = await open(shop, '--config', shopConfig)
+    const { page } = opened.browser
+    await rowsOf(page).first().waitFor()
+    const before = await stat(shop.ledgerPath)
+    const answers = await page.evaluate(
+      async ({ run, toolCallId }) => {
+        const bodies = { approve: { toolCallId }, deny: { toolCallId, reason: 'no' }, cancel: {}, resume: {} }
+        const sent = [...Object.entries(bodies).map(([name, body]) => [`${run}/${name}`, body] as const)]
+        return await Promise.all(
+          [...sent, ['runs', { agent: 'shopper', input: 'Buy tea.' }] as const].map(async ([path, body]) => {
+            const headers = { 'content-type': 'application/json' }
+            return (await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) })).status
+          }),
+        )
+      },
+      { run: `runs/${runId}`, toolCallId: pendingApprovals[0]!.toolCallId },
+    )
+    expect(new Set(answers)).toEqual(new Set([403]))
+    const after = await stat(shop.ledgerPath)
+    expect([after.size, after.mtimeMs]).toEqual([before.size, before.mtimeMs])
+  })
+
+  it('says that its server is gone, and keeps what it shows', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    await using opened = await open(shop)
+    const { page } = opened.browser
+    await rowsOf(page).first().getByRole('button').click()
+    const conversation = page.getByRole('region', { name: 'Conversation' })
+    await conversation.getByText('It is "tea" for 5 USD.').waitFor()
+    opened.inspector.work.kill('SIGKILL')
+    await page.getByRole('alert').first().waitFor()
+    expect(await conversation.getByText('It is "tea" for 5 USD.').count()).toBe(1)
+  })
+})
