@@ -71,7 +71,8 @@ describe.skipIf(lacksBrowser)('the page over a ledger', () => {
     ])
     const agent = defineAgent({ name: 'asker', instructions: '', model, tools: [ask] })
     const ledger = sqliteLedger(shop.ledgerPath)
-    await using _closing = { [Symbol.asyncDispose]: () => ledger.close() }
+    await using closing = new AsyncDisposableStack()
+    closing.defer(() => ledger.close())
     const run = createRuntime({ ledger }).run(agent, 'Is it so?')
     await rowsOf(page).filter({ hasText: 'asker' }).getByRole('button').click()
     const conversation = page.getByRole('region', { name: 'Conversation' })
@@ -81,6 +82,40 @@ describe.skipIf(lacksBrowser)('the page over a ledger', () => {
     await run.result
     await rowsOf(page).filter({ hasText: 'asker' }).getByRole('img', { name: 'done' }).waitFor()
     expect(faults).toEqual([])
+  })
+
+  it('follows a run in six tabs, each of which still asks and gets answers', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    await using opened = await open(shop)
+    const { browser, inspector } = opened
+    const gate = Promise.withResolvers<string>()
+    const ask = testTool({ name: 'ask', run: () => gate.promise })
+    const model = scriptedModel([
+      { text: 'I ask somebody.', toolCalls: [{ name: 'ask', input: {} }] },
+      { text: 'They say yes.' },
+    ])
+    const agent = defineAgent({ name: 'asker', instructions: '', model, tools: [ask] })
+    const ledger = sqliteLedger(shop.ledgerPath)
+    await using closing = new AsyncDisposableStack()
+    closing.defer(() => ledger.close())
+    const run = createRuntime({ ledger }).run(agent, 'Is it so?')
+    await rowsOf(browser.page).filter({ hasText: 'asker' }).waitFor()
+    const tabs = [browser.page]
+    while (tabs.length < 6) tabs.push(await browser.openTab())
+    for (const tab of tabs) {
+      await tab.bringToFront()
+      await tab.goto(`${inspector.base}/inspector#run=${run.id}`)
+      await tab.getByRole('region', { name: 'Conversation' }).getByText('I ask somebody.').waitFor()
+    }
+    gate.resolve('Yes')
+    await run.result
+    for (const tab of tabs) {
+      await tab.bringToFront()
+      await tab.getByRole('region', { name: 'Conversation' }).getByText('They say yes.').waitFor()
+      await rowsOf(tab).filter({ hasText: 'asker' }).getByRole('img', { name: 'done' }).waitFor()
+    }
+    expect(browser.faults).toEqual([])
   })
 
   it('only reads, whatever is sent from it', async () => {

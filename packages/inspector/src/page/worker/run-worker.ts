@@ -3,6 +3,7 @@ import type { ParentRef } from '@tallystick/core/vocabulary'
 import { expose } from 'comlink'
 import { createParser } from 'eventsource-parser'
 import type { RecordPage, RecordRow } from '../../api.ts'
+import { withStream } from '../data/streams.ts'
 import { type CallFacts, type CallLine, describeCallFacts, listCalls } from './call.ts'
 import { describeEvent, describeMoment, type EventLine, type Moment, showState } from './moment.ts'
 import { describeForkPlace, type ForkPlace } from './fork-place.ts'
@@ -65,7 +66,9 @@ class RunWorker {
     }
     while (!stop.signal.aborted && model.state?.phase !== 'done') {
       try {
-        const isOver = await this.#follow(origin.url, model, take, stop.signal)
+        const isOver = await withStream((mayStream) =>
+          mayStream ? this.#follow(origin.url, model, take, stop.signal) : this.#readOn(origin, model, take),
+        )
         if (isOver) return
       } catch (error) {
         if (stop.signal.aborted) return
@@ -74,6 +77,16 @@ class RunWorker {
       }
       await new Promise((resolve) => setTimeout(resolve, 1_000))
     }
+  }
+
+  /** Reads what came since; true if nothing more will come. */
+  async #readOn(
+    origin: RunOrigin,
+    model: RunModel,
+    take: (events: readonly RuntimeEvent[]) => void,
+  ): Promise<boolean> {
+    for await (const events of readRecorded(origin, model.lastSeq)) take(events)
+    return model.state?.phase === 'done'
   }
 
   /** Reads the stream of a server until it ends; true if nothing more will come. */
@@ -238,10 +251,10 @@ class RunWorker {
   }
 }
 
-/** Reads what is recorded of a run, page by page. */
-async function* readRecorded(origin: RunOrigin): AsyncGenerator<readonly RuntimeEvent[]> {
+/** Reads what is recorded of a run after an event, page by page. */
+async function* readRecorded(origin: RunOrigin, from = 0): AsyncGenerator<readonly RuntimeEvent[]> {
   if (origin.kind === 'lines') return yield origin.lines.map((line) => JSON.parse(line) as RuntimeEvent)
-  for (let after = 0; ;) {
+  for (let after = from; ;) {
     const page = await readAnswer<{ readonly events: readonly RuntimeEvent[]; readonly after: number }>(
       new URL(`?after=${after}`, origin.url),
     )
