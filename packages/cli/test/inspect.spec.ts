@@ -29,7 +29,11 @@ describe('inspect', () => {
     const { runId, pendingApprovals } = await shop.start()
     const before = await readFile(shop.ledgerPath)
     const inspector = await enter('inspect', shop.ledgerPath, '--config', shopConfig)
-    expect(await selfOf(inspector)).toMatchObject({ may: [], agents: ['shopper'], title: 'runs.db' })
+    expect(await selfOf(inspector)).toMatchObject({
+      may: expect.not.arrayContaining(['approve']) as string[],
+      agents: ['shopper'],
+      title: 'runs.db',
+    })
     const refused = await inspector.post(`/runs/${runId}/approve`, {
       toolCallId: pendingApprovals[0]!.toolCallId,
     })

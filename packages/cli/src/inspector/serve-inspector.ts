@@ -2,12 +2,15 @@ import { createRuntime, type Ledger } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { startWorker } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
-import { createServer, type Permission } from '@tallystick/server'
+import { createServer, permissions, type Permission } from '@tallystick/server'
 import { type Listening, serve } from '@tallystick/server/node'
 import { readAccountName } from '../command/arguments.ts'
 import type { CommandContext } from '../command/context.ts'
 import { type Configured, createConfiguredRuntime } from '../drive/agents.ts'
 import type { Door } from './door.ts'
+
+/** What needs agents, and changes nothing: a replay asks no model and runs no tool. */
+const harmless = permissions.filter((each: string) => each === 'replay')
 
 /** What a page of the inspector is served with. */
 export interface InspectorSetup {
@@ -38,7 +41,11 @@ export async function serveInspector(context: CommandContext, setup: InspectorSe
     agents: configured?.named ?? [],
     context: configured && (() => configured.context),
     drives: configured !== undefined,
-    authorize: door.authorizeAs({ name: readAccountName(), sees: 'everything', may }),
+    authorize: door.authorizeAs({
+      name: readAccountName(),
+      sees: 'everything',
+      may: configured ? [...may, ...harmless] : may,
+    }),
     basePath: door.basePath,
     inspector: { title },
     report,
