@@ -70,7 +70,7 @@ function ForkForm({
       ({ runId: run }) => {
         onClose()
         // Beside the original, as it comes.
-        go({ run, at: undefined, call: undefined, with: origin, middle: 'compare' })
+        go({ run, at: undefined, call: undefined, with: origin, middle: 'pair' })
       },
     )
   return (

@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { before, listState, listTrouble, readMore, rows } from '../../state/runs.ts'
 import { hits, keepSearch } from '../../state/search.ts'
+import { Boundary } from '../../ui/boundary.tsx'
 import { Filters, hasFilter } from './filters.tsx'
 import { Hits } from './hits.tsx'
 import { RunEntry, runEntryHeight } from './run-entry.tsx'
@@ -14,7 +15,7 @@ export function RunList(): JSX.Element {
   return (
     <nav class="runs" aria-label="Runs">
       <Filters />
-      {hits.value === undefined ? <Runs /> : <Hits />}
+      <Boundary name="The list">{hits.value === undefined ? <Runs /> : <Hits />}</Boundary>
     </nav>
   )
 }
