@@ -49,7 +49,10 @@ describe('the door of the inspector', () => {
     expect(cookie).toMatch(/^tallystick_inspector=[\w-]{32}; Path=\/[\w-]{16}; HttpOnly; SameSite=Strict$/)
     expect(cookie).toContain(`Path=${door.basePath};`)
     const self = await send(`${door.basePath}/inspector/self`, { cookie: `other=1; ${cookie.split(';')[0]}` })
-    expect(await self.json()).toMatchObject({ name: 'ann', may: ['cancel'] })
+    expect(await self.json()).toMatchObject({
+      name: 'ann',
+      may: expect.arrayContaining(['cancel']) as string[],
+    })
   })
 
   it('takes a ticket once, also in a process after the one that issued it, and lets who is in stay in', async () => {

@@ -2,15 +2,12 @@ import { createRuntime, type Ledger } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { startWorker } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
-import { createServer, permissions, type Permission } from '@tallystick/server'
+import { createServer, type Permission } from '@tallystick/server'
 import { type Listening, serve } from '@tallystick/server/node'
 import { readAccountName } from '../command/arguments.ts'
 import type { CommandContext } from '../command/context.ts'
 import { type Configured, createConfiguredRuntime } from '../drive/agents.ts'
 import type { Door } from './door.ts'
-
-/** What needs agents, and changes nothing: a replay asks no model and runs no tool. */
-const harmless = permissions.filter((each: string) => each === 'replay')
 
 /** What a page of the inspector is served with. */
 export interface InspectorSetup {
@@ -44,7 +41,8 @@ export async function serveInspector(context: CommandContext, setup: InspectorSe
     authorize: door.authorizeAs({
       name: readAccountName(),
       sees: 'everything',
-      may: configured ? [...may, ...harmless] : may,
+      // A replay asks no model and runs no tool, so it is allowed wherever agents are known.
+      may: configured ? [...may, 'replay'] : may,
     }),
     basePath: door.basePath,
     inspector: { title },
