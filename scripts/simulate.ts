@@ -3,9 +3,12 @@
 //   --seeds N        how many; default 50
 //   --from S         the first seed; default 1
 //   --minutes M      as many seeds as fit into this time
-//   --partly         few seeds: what they have not reached is printed, and is no failure
+//   --first          ends at the first seed that fails
+//   --partly         few seeds: transitions that they have not made are printed, and are no failure
+//   --planted        plants faults into the sources, one after the other, and requires that each is found
 //   --seed S         one seed, with its trace
 //   --export FILE    writes the ledgers of that seed, one event a line
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,12 +29,15 @@ import { createReplayAgents } from './simulation/agents.ts'
 import { memoryFolder } from './testing/memory-folder.ts'
 import { Coverage } from './simulation/coverage.ts'
 import { createFleet } from './simulation/fleet.ts'
+import { plantedFaults } from './simulation/planted.ts'
 
 const { values: options } = parseArgs({
   options: {
     seeds: { type: 'string', default: '50' },
     from: { type: 'string', default: '1' },
     minutes: { type: 'string' },
+    planted: { type: 'boolean', default: false },
+    first: { type: 'boolean', default: false },
     partly: { type: 'boolean', default: false },
     seed: { type: 'string' },
     export: { type: 'string' },
@@ -99,7 +105,15 @@ async function play(
   traced = false,
 ): Promise<FleetError | undefined> {
   try {
-    await simulateFleet({ ...createFleet(), judge, from: seed, seeds: 1, traced, onEnd })
+    await simulateFleet({
+      ...createFleet(),
+      judge,
+      from: seed,
+      seeds: 1,
+      shrinks: !options.first,
+      traced,
+      onEnd,
+    })
     return undefined
   } catch (error) {
     if (error instanceof FleetError) return error
@@ -129,7 +143,7 @@ async function simulate(): Promise<boolean> {
   const last = options.minutes === undefined ? first + Number(options.seeds) : Infinity
   const until = options.minutes === undefined ? Infinity : started + Number(options.minutes) * 60_000
   let [seed, failed, steps, hours] = [first, 0, 0, 0]
-  for (; seed < last && performance.now() < until; seed++) {
+  for (; seed < last && performance.now() < until && !(options.first && failed > 0); seed++) {
     const failure = await play(seed, (end) => {
       steps += end.steps
       hours += end.tookMs / 3_600_000
@@ -146,17 +160,38 @@ async function simulate(): Promise<boolean> {
     `${count} seeds in ${seconds.toFixed(0)} s, ${speed} a second: ${hours.toFixed(0)} simulated hours in ${steps} steps`,
     ...coverage.format(),
   ])
+  const { missingTransitions } = coverage
+  if (missingTransitions.length > 0) print([`not made    ${missingTransitions.join(', ')}`])
   const missing = [
-    ...coverage.missingTransitions.map((pair) => `the transition ${pair}`),
+    ...(options.partly ? [] : missingTransitions),
     ...coverage.missingLaws.map((law) => `law ${law}`),
     ...coverage.missingOf([...fleetFaults, ...fleetActs]),
     ...coverage.findTakenIllegals().taken.map((pair) => `the refusal of ${pair}`),
   ]
-  if (missing.length > 0) print([`not reached: ${missing.join(', ')}`])
-  const holds = failed === 0 && (missing.length === 0 || options.partly)
+  if (missing.length > 0) print([`not reached ${missing.join(', ')}`])
+  const holds = failed === 0 && missing.length === 0
   print([holds ? 'Every law holds.' : `FAILED: ${failed} of ${count} seeds, ${missing.length} not reached.`])
   return holds
 }
 
+/** Plants each fault alone, and plays worlds until one fails; returns whether all were found. */
+function plant(): boolean {
+  const missed = Object.keys(plantedFaults).filter((name) => {
+    const started = performance.now()
+    const script = ['--import', join(import.meta.dirname, 'simulation/plant.ts'), import.meta.filename]
+    const { stdout } = spawnSync(
+      process.execPath,
+      [...script, '--first', '--partly', '--minutes', options.minutes ?? '10', '--from', options.from],
+      { encoding: 'utf8', maxBuffer: 2 ** 28, env: { ...process.env, TALLYSTICK_PLANTED: name } },
+    )
+    const [found] = /^Seed .*/m.exec(stdout) ?? []
+    const seconds = ((performance.now() - started) / 1000).toFixed(0)
+    print([`${name.padEnd(36)} ${seconds.padStart(4)} s  ${found ?? 'NOT FOUND'}`])
+    return found === undefined
+  })
+  return missed.length === 0
+}
+
 if (options.seed !== undefined) await show(Number(options.seed))
+else if (options.planted) process.exitCode = plant() ? 0 : 1
 else process.exitCode = (await simulate()) ? 0 : 1

@@ -29,6 +29,10 @@ const steps: Readonly<Record<string, readonly [claim: string, command: string]>>
   unused: ['no file, export or dependency is left over', 'knip --no-progress --no-config-hints'],
   tests: ['every test passes', 'vitest run'],
   thorough: ['random programs, processes and Postgres keep their promises', 'vitest run --mode thorough'],
+  simulation: [
+    'every law holds in 300 simulated worlds, and each is exercised',
+    'node scripts/simulate.ts --seeds 300 --partly',
+  ],
   crashes: [
     'processes and servers may die at any place',
     'node scripts/crashes.ts --points 40 --stops 4 --deaths 6 --seed 20261120',

@@ -55,6 +55,8 @@ const toolNames: readonly string[] = [
     'tried_write',
     'tried_redo',
     'later',
+    'asked_again',
+    'asked_again',
     'helper',
     'helper',
   ],
@@ -170,7 +172,7 @@ export function createTools(site: Site): readonly Tool[] {
           ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
           : { state: site.random() < 0.3 ? 'unknown' : 'not_done' },
     }),
-    tool('asked_again', { ...write, recovery: 'ask' }),
+    tool('asked_again', { ...write, check: ask, recovery: 'ask' }),
     tool('tried', { retry }),
     tool('tried_write', { ...write, retry }),
     tool('tried_redo', {

@@ -21,6 +21,15 @@ const exercisedBy: Readonly<Record<number, (event: RuntimeEvent) => boolean>> = 
   15: (event) => 'inboxKey' in event && event.inboxKey !== undefined,
 }
 
+/**
+ * Legal transitions that no machine of today makes: usage is counted while the model streams, or as its attempt ends, and
+ * input is settled in front of a model call or of the end. A fold takes them anywhere.
+ */
+const neverMade: ReadonlySet<string> = new Set([
+  ...['idle usage_updated', 'collecting usage_updated', 'executing usage_updated', 'injecting usage_updated'],
+  'executing input_settled',
+])
+
 /** What a number of simulated worlds have reached. */
 export class Coverage {
   readonly happened: Map<string, number> = new Map()
@@ -58,7 +67,7 @@ export class Coverage {
 
   /** The legal transitions that no run has made, as `phase event`. */
   get missingTransitions(): readonly string[] {
-    return listLegal().filter((pair) => !this.#pairs.has(pair))
+    return listLegal().filter((pair) => !this.#pairs.has(pair) && !neverMade.has(pair))
   }
 
   /** The laws that nothing has exercised. */
@@ -98,7 +107,7 @@ export class Coverage {
         .map(([name, count]) => `${String(name)} ${count}`)
         .sort()
         .join(', ')
-    const legal = listLegal().length
+    const legal = listLegal().length - neverMade.size
     const { refused, taken } = this.findTakenIllegals()
     const laws = [...this.laws].sort(([a], [b]) => a - b).map(([law, count]) => `${law}: ${count}`)
     return [

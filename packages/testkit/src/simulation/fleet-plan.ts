@@ -19,9 +19,17 @@ export const fleetFaults: readonly FleetFault[] = [
 ]
 
 /** What people do to runs, beside answering what they ask. */
-export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'branch' | 'resume'
+export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'branch' | 'raise' | 'resume'
 
-export const fleetActs: readonly FleetAct[] = ['cancel', 'steer', 'queue', 'fork', 'branch', 'resume']
+export const fleetActs: readonly FleetAct[] = [
+  'cancel',
+  'steer',
+  'queue',
+  'fork',
+  'branch',
+  'raise',
+  'resume',
+]
 
 /** A run that is to begin. */
 export interface PlannedStart {
@@ -73,7 +81,7 @@ export interface FleetPlan {
 }
 
 /** Faults and starts come within this time, in milliseconds. */
-export const troubledMs = 60_000
+const troubledMs = 60_000
 
 /** Draws a plan. */
 export function drawPlan(

@@ -314,6 +314,7 @@ class FleetWorld {
       }
       if (event.type !== 'tool_started' || event.recorded !== undefined) continue
       const { attempt } = event
+      this.#judgeRestart(about, events, event)
       const mine = events.filter((each) => each.seq < seq && each.toolCallId === toolCallId)
       const asked = mine.find((each) => each.type === 'approval_requested' && each.attempt === attempt)
       const isLet = mine.some(
@@ -327,6 +328,32 @@ class FleetWorld {
           `${about}, event ${seq}: ${toolCallId} starts, and nobody here has approved attempt ${attempt}`,
         )
     }
+  }
+
+  /** Law 10: a call whose process was lost starts again only if its tool allows that, or a person does. */
+  #judgeRestart(
+    about: string,
+    events: readonly RuntimeEvent[],
+    { seq, toolCallId, attempt }: EventOf<'tool_started'> & RuntimeEvent,
+  ): void {
+    const before = events.filter((each) => each.seq < seq)
+    const last = before.findLast((each) => each.type === 'tool_started' && each.toolCallId === toolCallId)
+    const failed = before.findLast(
+      (each) => each.type === 'tool_attempt_failed' && each.toolCallId === toolCallId,
+    )
+    if (last === undefined || (failed && failed.seq > last.seq)) return
+    const collected = before.flatMap((each) => (each.type === 'tool_requests_collected' ? each.calls : []))
+    const { recovery } = collected.find((each) => each.toolCallId === toolCallId) ?? {}
+    const isLet = before.some(
+      (each) =>
+        each.type === 'approval_decided' &&
+        each.toolCallId === toolCallId &&
+        each.attempt === attempt &&
+        each.approved &&
+        !each.elsewhere,
+    )
+    if (recovery !== 'rerun' && recovery !== 'reconcile' && !isLet)
+      this.#fault(10, `${about}, event ${seq}: ${toolCallId} starts again, and its tool says ${recovery}`)
   }
 
   // Processes
@@ -590,6 +617,10 @@ class FleetWorld {
         return this.#fork(begun, process, key)
       case 'branch':
         return this.#branch(begun, process, key)
+      case 'raise': {
+        const raise = { type: 'raise_limit', limit: 'maxRepeats', max: 10 + number, by: 'Kim' } as const
+        return this.#send(store, runId, raise, { key, process })
+      }
       case 'resume':
         return this.#insist(key, async () => {
           const { site } = this.#siteOf(this.#living(process), store)
@@ -619,7 +650,13 @@ class FleetWorld {
 
   /** Begins a run with the history of another one, up to some event of it. */
   #branch({ runId, store }: Begun, process: number, key: string): void {
-    const place = this.#world.chance(key)()
+    const chance = this.#world.chance(key)
+    const [place, isEdited] = [chance(), chance() < 0.4]
+    const edit = {
+      of: runId,
+      edits: [{ index: 0, message: { role: 'user', parts: [{ type: 'text', text: `Changed by ${key}.` }] } }],
+      by: 'Kim',
+    } as const
     const {
       agent: name,
       input,
@@ -631,8 +668,22 @@ class FleetWorld {
       const agent = agents.find((each) => each.name === name)
       if (agent === undefined) throw new ConfigurationError(`The fleet has no agent ${name}.`)
       atSeq ??= 1 + Math.floor(place * (this.#stores[store]?.model.runs.get(runId)?.events.length ?? 0))
-      const own = { ...options, idempotencyKey: key, sessionId: `session of ${key}`, from: { runId, atSeq } }
-      await this.#wake(store, await site.runtime.enqueue(agent, input, own))
+      const own = {
+        ...options,
+        idempotencyKey: key,
+        sessionId: `session of ${key}`,
+        from: { runId, atSeq },
+        ...(isEdited && { edit }),
+      }
+      const branch = await site.runtime.enqueue(agent, input, own)
+      const [first] = this.#stores[store]?.model.runs.get(branch)?.events ?? []
+      const { parent } = first?.type === 'run_started' ? first : {}
+      if (first && (parent?.runId !== runId || parent.seq !== atSeq))
+        this.#fault(
+          7,
+          `${branch} begins at event ${parent?.seq} of ${parent?.runId}, and not at ${atSeq} of ${runId}`,
+        )
+      await this.#wake(store, branch)
     })
   }
 
@@ -690,7 +741,7 @@ class FleetWorld {
     const { runId, toolCallId, attempt, inputDigest, name, seq } = event
     if (toolCallId === undefined) return
     const random = this.#world.chance(`decision ${toolCallId} ${attempt} ${seq}`)
-    const decisions = random() < 0.2 ? 2 : 1
+    const decisions = random() < 0.35 ? 2 : 1
     for (let number = 1; number <= decisions; number++) {
       const chance = random()
       const input = chance > 0.85 ? this.#fleet.changeInput?.(name) : undefined
@@ -699,7 +750,9 @@ class FleetWorld {
         chance < 0.25
           ? { type: 'deny', ...about, reason: 'Not today.' }
           : { type: 'approve', ...about, ...(input && { input }) }
-      const delayMs = random() < 0.7 ? Math.floor(random() * 2_000) : Math.floor(random() * 60_000)
+      // Some decide in the moment in which the run comes to rest.
+      const longestMs = [20, 2_000, 2_000, 60_000][Math.floor(random() * 4)] ?? 0
+      const delayMs = Math.floor(random() * longestMs)
       const key = `decision ${number} ${toolCallId} ${attempt} ${seq}`
       this.#world.after(delayMs, this.#people, () => {
         this.#count(command.type)
@@ -713,6 +766,17 @@ class FleetWorld {
         this.#send(store, runId, command, { key, process, onRefused })
         if (random() < 0.1) this.#send(store, runId, command, { key, process })
       })
+    }
+    // Somebody has an old page open, and answers what was asked before.
+    if (attempt > 1) {
+      const stale = {
+        type: 'approve',
+        toolCallId,
+        attempt: attempt - 1,
+        inputDigest,
+        by: 'person 4',
+      } as const
+      this.#send(store, runId, stale, { key: `stale decision ${toolCallId} ${attempt} ${seq}`, process: 0 })
     }
     this.#decideInTheEnd(store, event)
   }
@@ -760,7 +824,7 @@ class FleetWorld {
   #raise(store: number, { runId, limit, seq }: EventOf<'limit_reached'> & RuntimeEvent): void {
     const key = `raise ${runId} ${seq}`
     this.#world.after(1_000, this.#people, () => {
-      this.#count('raise')
+      this.#count('raise at a limit')
       // A child run stays within what its parent granted.
       const onRefused = (): void => {
         const reason = `No more of ${limit}.`
@@ -774,7 +838,7 @@ class FleetWorld {
 
 /** Trying again would change nothing. */
 function isFinal({ message }: ConfigurationError): boolean {
-  return /drain|cannot be forked|its idempotency key|fork/i.test(message)
+  return /drain|idempotency key|fork|cannot be made/i.test(message)
 }
 
 function toText(events: readonly RuntimeEvent[] = []): string {

@@ -26,6 +26,8 @@ export interface FleetOptions extends Fleet {
   readonly judge?:
     | ((end: FleetEnd) => Promise<readonly FleetViolation[]> | readonly FleetViolation[])
     | undefined
+  /** Makes a world that fails smaller, as long as it fails in the same way. Default: true. */
+  readonly shrinks?: boolean | undefined
   /** Keeps the trace of each world. Default: false; a world that fails is played again with it. */
   readonly traced?: boolean | undefined
   /** Called with each world that holds. */
@@ -47,6 +49,7 @@ const fleetOptions = fields<FleetOptions>(
     seeds: maybe(numberFrom(1, { whole: true })),
     from: maybe(numberFrom(0, { whole: true })),
     judge: maybe(anyFunction),
+    shrinks: maybe(trueOrFalse),
     traced: maybe(trueOrFalse),
     onEnd: maybe(plainFunction),
   },
@@ -108,7 +111,8 @@ export async function simulateFleet(
     steps += end.steps
     if (end.violations.length > 0) {
       const { law } = end.violations[0] as FleetViolation
-      const smallest = await shrinkPlan(plan, async (smaller) =>
+      const shrink = options.shrinks === false ? () => Promise.resolve(plan) : shrinkPlan
+      const smallest = await shrink(plan, async (smaller) =>
         (await play(smaller, false)).violations.some((violation) => violation.law === law),
       )
       throw new FleetError(seed, smallest, await play(smallest, true))

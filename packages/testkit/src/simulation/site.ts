@@ -100,20 +100,26 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
     books.tools.add(name)
   }
 
+  const vague = new Set<object>()
+
   /** Law 8: each call was announced, durably. Law 7: two requests of one digest are one request. */
   function checkCall(model: Model, request: ModelRequest): void {
-    const open = connection.calls.filter((call) => call.model.modelId === model.modelId)
-    const named = open.find(({ runId }) => request.instructions.includes(runId))
+    const announced = connection.calls.filter((call) => call.model.modelId === model.modelId)
+    // The end of a call may be on record, and this process not know it yet.
+    const open = announced.filter((call) => isUnderWay(call, store.model.runs.get(call.runId)?.events))
+    const named = open.findLast(({ runId }) => request.instructions.includes(runId))
     // A fork may send the instructions of the run that it forks.
     const isForked = open.some(({ runId }) => isFork(store.model.runs.get(runId)?.events))
-    const call = named ?? open[0]
+    const call = named ?? open[0] ?? announced[0]
     if (call === undefined)
       return fault(8, `${actor.name} called ${model.modelId}, and no call of it is on record`)
     connection.calls.splice(connection.calls.indexOf(call), 1)
     const about = `the model call at event ${call.seq} of ${call.runId}`
     if (!store.isSynced(call.runId, call.seq)) fault(8, `${about} began before it was durable`)
-    if (call.type !== 'model_call_started' || (open.length > 1 && (named === undefined || isForked))) return
     for (const what of checkTranscript(request.messages)) fault(3, `${about}: ${what}`)
+    // Which of them it was is not known, then or later.
+    if (open.length > 1 && (named === undefined || isForked)) for (const each of open) vague.add(each)
+    if (call.type !== 'model_call_started' || vague.has(call) || !open.includes(call)) return
     // A fork names the calls that it shares by ids of its own, and the digest does not look at them.
     const text = toCanonicalJson(request as unknown as Json).replaceAll(/\bcall_[0-9a-f]{32}_/g, 'call_')
     const before = books.requests.get(call.requestDigest)
@@ -164,6 +170,16 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
 function isFork([first]: readonly RuntimeEvent[] = []): boolean {
   return first?.type === 'run_started' && first.parent?.relation === 'fork'
 }
+
+/** True as long as nothing is on record that ends a call of a model. */
+function isUnderWay({ seq }: { readonly seq: number }, events: readonly RuntimeEvent[] = []): boolean {
+  return !events.slice(seq).some(({ type }) => endings.has(type))
+}
+
+const endings: ReadonlySet<string> = new Set([
+  ...['model_call_started', 'model_stream_failed', 'assistant_message_finished', 'run_finished'],
+  ...['compaction_started', 'context_compacted'],
+])
 
 interface StartedCall {
   readonly toolCallId: string

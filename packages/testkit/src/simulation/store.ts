@@ -173,22 +173,20 @@ export class Connection {
     return this.cutOffUntil > this.#world.now
   }
 
-  #append(
+  async #append(
     runId: RunId,
     expected: ExpectedHead,
     events: readonly RuntimeEvent[],
     options: AppendOptions,
   ): Promise<Head> {
-    if (!this.onAppend()) return new Promise(() => {})
-    return this.#ask(runId, async () => {
-      const head = await this.#store.ledger.append(runId, expected, events, options)
-      const [first] = events
-      // What a fork shares with another run began there.
-      const shared = first?.type === 'run_started' && first.parent?.relation === 'fork' ? first.parent.seq : 0
-      for (const event of events.slice(shared))
-        if (event.type === 'model_call_started' || event.type === 'compaction_started') this.calls.push(event)
-      return head
-    })
+    if (!this.onAppend()) return await new Promise(() => {})
+    const head = await this.#ask(runId, () => this.#store.ledger.append(runId, expected, events, options))
+    const [first] = events
+    // What a fork shares with another run began there.
+    const shared = first?.type === 'run_started' && first.parent?.relation === 'fork' ? first.parent.seq : 0
+    for (const event of events.slice(shared))
+      if (event.type === 'model_call_started' || event.type === 'compaction_started') this.calls.push(event)
+    return head
   }
 
   #ask<T>(about: string, call: () => Promise<T>): Promise<T> {
