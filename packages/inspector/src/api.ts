@@ -1,5 +1,5 @@
-import type { RunId, RuntimeEvent } from '@tallystick/core'
-import type { FinishReason, Outcome, ParentRef } from '@tallystick/core/vocabulary'
+import type { ModelRequest, RunId, RuntimeEvent } from '@tallystick/core'
+import type { FinishReason, ModelRef, Outcome, ParentRef, RequestAddition } from '@tallystick/core/vocabulary'
 
 // What the page reads from a server: the answers of its routes. Times are milliseconds since 1970 UTC, costs US dollars.
 
@@ -61,6 +61,9 @@ export interface RunQuery {
   readonly sessionId?: string
   readonly subject?: string
   readonly tag?: string
+  /** Part of the first words, in either case. */
+  readonly q?: string
+  /** Runs with an event then or later. */
   readonly since?: number
   readonly before?: string
   readonly limit?: number
@@ -85,8 +88,19 @@ export interface Hit {
   readonly seq: number
   readonly at: number
   readonly type: string
+  readonly turn: number
   readonly toolCallId?: string
+  readonly tool?: string
+  /** Absent if the call has not ended. */
+  readonly outcome?: Outcome
   readonly excerpt: string
+}
+
+/** A page of hits, those of the newest run first. It may hold few, or none, while more follow. */
+export interface HitPage {
+  readonly hits: readonly Hit[]
+  /** Where the next page begins; absent on the last one. */
+  readonly after?: string
 }
 
 /** What happened over time. `GET /stats`. */
@@ -113,7 +127,8 @@ export interface StatsBucket {
 
 /** What has something to do and when, and which process holds which lease. `GET /due`. */
 export interface Due {
-  readonly due: readonly { readonly runId: RunId; readonly at: number }[]
+  /** Runs that nobody drives, the earliest first; `at` is 0 for at once. `agent` is that of the root. */
+  readonly due: readonly { readonly runId: RunId; readonly at: number; readonly agent: string }[]
   readonly leases: readonly { readonly runId: RunId; readonly holder: string; readonly leftMs: number }[]
 }
 
@@ -152,6 +167,35 @@ export interface Verification {
   readonly broken?: RecordFault
   /** Up to which event a signed checkpoint covers the run; absent if the server was given no checkpoints. */
   readonly signed?: SignedUpTo
+}
+
+/** The request that a model got in a turn, made again from the record of its last attempt. `GET /runs/ID/request`. */
+export interface TurnRequest {
+  readonly runId: RunId
+  readonly turn: number
+  readonly attempt: number
+  /** Of its `model_call_started`. */
+  readonly seq: number
+  readonly model: ModelRef
+  readonly request: ModelRequest
+  /** As it is on record. */
+  readonly requestDigest: string
+  /** Whether what the digest covers is as it was then. */
+  readonly matches: boolean
+  /** Fields that options of the model's adapter add to the request, or replace in it. Values are not on record. */
+  readonly additions?: readonly RequestAddition[]
+}
+
+/** A run as a test for vitest. `GET /runs/ID/regression`. */
+export interface RegressionFiles {
+  readonly runId: RunId
+  readonly events: number
+  /** Events in which something was masked. */
+  readonly redacted: number
+  /** The test file, and the export that goes beside it under the name that the test expects. */
+  readonly test: string
+  readonly fixture: string
+  readonly fixtureName: string
 }
 
 /** Where a run that was driven again differs from its record. `POST /runs/ID/replay`. */

@@ -1,9 +1,11 @@
 export type {
   Due,
   Hit,
+  HitPage,
   RecordFault,
   RecordPage,
   RecordRow,
+  RegressionFiles,
   ReplayAnswer,
   RowStatus,
   RunNode,
@@ -14,6 +16,7 @@ export type {
   SignedUpTo,
   Stats,
   StatsBucket,
+  TurnRequest,
   Verification,
 } from './api.ts'
 export { rowStatuses } from './api.ts'

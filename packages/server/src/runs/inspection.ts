@@ -11,15 +11,15 @@ import {
 } from '@tallystick/core/internal'
 import { evolve, serializeState } from '@tallystick/core/machine'
 import type { EventOf } from '@tallystick/core/vocabulary'
-import type { RecordPage, RunNode } from '@tallystick/inspector'
-import {
-  foldTo,
-  readRecord,
-  readRunSummary,
-  rebuildRequest,
-  type RebuiltRequest,
-  verifyRun,
-} from '@tallystick/ledger'
+import type {
+  RecordPage,
+  RegressionFiles,
+  ReplayAnswer,
+  RunNode,
+  TurnRequest,
+  Verification,
+} from '@tallystick/inspector'
+import { foldTo, readRecord, readRunSummary, rebuildRequest, verifyRun } from '@tallystick/ledger'
 import type { RunsDiff, RunTail } from '@tallystick/replay'
 import * as z from 'zod'
 import { requireVisible } from '../http/principal.ts'
@@ -108,7 +108,7 @@ export function addInspection(routes: Routes): void {
     },
     async ({ principal, req }) => {
       const runId = await requireVisible(ledger, principal, req.param('run'))
-      return respondJson(await verifyRun(ledger, runId))
+      return respondJson((await verifyRun(ledger, runId)) satisfies Verification)
     },
   )
   routes.get(
@@ -180,11 +180,11 @@ export function addInspection(routes: Routes): void {
       const asked = parseDefinitions(req.query('definitions'))
       const { formatRegression } = await loadReplay()
       return respondJson(
-        await formatRegression(ledger, runId, {
+        (await formatRegression(ledger, runId, {
           file: `run-${runId.slice(-8)}.spec.ts`,
           agents: { from: './tallystick.config.ts' },
           definitions: asked,
-        }),
+        })) satisfies RegressionFiles,
       )
     },
   )
@@ -205,10 +205,10 @@ export function addInspection(routes: Routes): void {
       const { replayRun } = await loadReplay()
       const context = await makeContext(served, runId)
       return respondJson(
-        await replayRun(ledger, runId, (name) => requireKnownAgent(served, name), {
+        (await replayRun(ledger, runId, (name) => requireKnownAgent(served, name), {
           definitions: asked,
           ...omitUndefined({ context }),
-        }),
+        })) satisfies ReplayAnswer,
       )
     },
   )
@@ -274,20 +274,7 @@ async function findModelCall(
   )
 }
 
-/** The request of a turn. */
-interface ReadRequest extends Omit<RebuiltRequest, 'requestDigest'> {
-  readonly runId: RunId
-  readonly turn: number
-  readonly attempt: number
-  /** Of its `model_call_started`. */
-  readonly seq: number
-  /** As it is on record. */
-  readonly requestDigest: string
-  /** Whether what the digest covers is as it was then. */
-  readonly matches: boolean
-}
-
-async function readRequest(ledger: Ledger, runId: RunId, turn: number | undefined): Promise<ReadRequest> {
+async function readRequest(ledger: Ledger, runId: RunId, turn: number | undefined): Promise<TurnRequest> {
   const started = await findModelCall(ledger, runId, turn)
   const before = await foldTo(ledger, runId, started.seq - 1)
   const { seq, attempt, requestDigest } = started

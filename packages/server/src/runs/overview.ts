@@ -1,7 +1,7 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { parseRunId, toCanonicalJson } from '@tallystick/core/vocabulary'
-import type { Due, Hit, Stats } from '@tallystick/inspector'
+import type { Due, Hit, HitPage, Stats } from '@tallystick/inspector'
 import {
   type EventSearch,
   type FoundEvent,
@@ -150,7 +150,7 @@ async function search(
   served: Served,
   list: PlacedList,
   { limit, wanted, among, after }: AskedSearch,
-): Promise<{ readonly hits: readonly Hit[]; readonly after?: string }> {
+): Promise<HitPage> {
   const { ledger, places } = served
   const { principal } = list
   const hits: Hit[] = []
@@ -213,5 +213,5 @@ function toHit(found: FoundEvent, text: string | undefined): Hit {
   const place = text === undefined ? -1 : whole.toLowerCase().indexOf(text.toLowerCase())
   const from = Math.max(0, place - charactersBefore)
   const excerpt = `${from > 0 ? '…' : ''}${whole.slice(from, from + maxExcerpt)}${whole.length > from + maxExcerpt ? '…' : ''}`
-  return { runId, seq, at, type, excerpt, turn, ...omitUndefined({ toolCallId, tool, outcome }) } as Hit
+  return { runId, seq, at, type, excerpt, turn, ...omitUndefined({ toolCallId, tool, outcome }) }
 }
