@@ -1,14 +1,16 @@
 // The page over a real ledger, in a real browser, while another process drives its runs.
-import { stat } from 'node:fs/promises'
+import { stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createRuntime, defineAgent } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { lacksBrowser, openBrowser, type Browser } from '../../../../scripts/testing/browser.ts'
-import { type Inspector, startInspector } from '../kit/inspector.ts'
+import { awaitInspector, type Inspector, startInspector } from '../kit/inspector.ts'
 import { openShop, shopConfig, type Shop } from '../kit/shop.ts'
+import { startTallystickFrom } from '../kit/tallystick.ts'
 
 /** What axe finds wrong with the page as it is now: its rules, and where each is broken. */
 async function findBarriers(page: Page): Promise<readonly string[]> {
@@ -154,5 +156,39 @@ describe.skipIf(lacksBrowser)('the page over a ledger', () => {
     opened.inspector.work.kill('SIGKILL')
     await page.getByRole('alert').first().waitFor()
     expect(await conversation.getByText('It is "tea" for 5 USD.').count()).toBe(1)
+  })
+
+  it('stays open while dev starts its server anew, and shows what the new one records', async () => {
+    await using shop = await openShop()
+    await symlink(join(import.meta.dirname, '../../node_modules'), join(shop.folder, 'node_modules'))
+    const answer = join(shop.folder, 'answer.mjs')
+    await writeFile(answer, `export const answer = 'Tea.'\n`)
+    await writeFile(
+      join(shop.folder, 'tallystick.config.mjs'),
+      `import { defineAgent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/testkit'
+import { answer } from './answer.mjs'
+const model = scriptedModel([{ text: answer }])
+export default { agents: [defineAgent({ name: 'waiter', instructions: '', model })] }
+`,
+    )
+    const { work, url, base } = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
+    // A process of Node's watch mode would outlive its parent.
+    onTestFinished(() => work.kill('SIGTERM'))
+    await using browser = await openBrowser({ viewport: { width: 1280, height: 800 } })
+    const { page } = browser
+    await page.goto(url)
+    await page.waitForURL(`${base}/inspector`)
+    await page.getByText('new.db').first().waitFor()
+    await writeFile(answer, `export const answer = 'Coffee.'\n`)
+    await work.says('The agents are loaded anew.')
+    const status = await page.evaluate(async () => {
+      const headers = { 'content-type': 'application/json' }
+      const body = JSON.stringify({ agent: 'waiter', input: 'Hello.' })
+      return (await fetch('runs', { method: 'POST', headers, body })).status
+    })
+    expect(status).toBe(201)
+    await rowsOf(page).first().getByRole('button').click()
+    await page.getByRole('region', { name: 'Conversation' }).getByText('Coffee.').waitFor()
   })
 })
