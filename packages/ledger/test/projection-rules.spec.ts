@@ -19,6 +19,7 @@ const brief = [
   'name a run that cannot be read',
   'are found by their indexes',
   'find runs by what they did',
+  'count runs that began',
   'are found by verify',
   'that are missing are not needed',
   'that are missing are made',

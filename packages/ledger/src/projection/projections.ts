@@ -864,9 +864,14 @@ export class ProjectedRuns {
     this.#inMemory = new Map(inMemory.map((run) => [run.pos, run]))
   }
 
-  /** Whether there are runs whose rows are not written. */
-  get hasUnwritten(): boolean {
-    return this.#inMemory.size > 0
+  /** The runs that are projected in memory, and the rows that the store has of them. */
+  async unwritten(): Promise<{
+    readonly runs: readonly ProjectedRun[]
+    readonly rows: readonly StoredRunRow[]
+  }> {
+    const places = [...this.#inMemory.keys()]
+    const rows = places.length === 0 ? [] : await this.#tables?.rows('pos', places)
+    return { runs: [...this.#inMemory.values()], rows: rows ?? [] }
   }
 
   /** The places of all runs that are asked for, the newest first. */

@@ -12,6 +12,7 @@ import {
   toRunRow,
   type StoredRunRow,
 } from './projections.ts'
+import type { ListedRun } from './run-summary.ts'
 
 /** What decides who sees a run. */
 export interface RunFacts {
@@ -86,13 +87,21 @@ export async function readRunStats(
   const asked = { ...query, since }
   const database = getDatabase(ledger)
   const current = await bringUpToDate(ledger, options, { isQuick: true })
-  // Rows that wait to be written are in no table: then every run is projected.
   const stored =
-    database && current && !current.hasUnwritten
-      ? await orElse(undefined, () => readStored(database, asked))
+    database && current
+      ? await orElse(undefined, async () => {
+          const sums = await readStored(database, asked)
+          const { runs, rows } = await current.unwritten()
+          for (const row of rows) addRun(sums, row, asked, -1)
+          for (const { summary } of runs) addRun(sums, toStatsRow(summary), asked, 1)
+          return sums
+        })
       : undefined
   const sums = stored ?? (await sumUpEveryRun(ledger, asked, options))
-  return [...sums.values()].sort((a, b) => a.at - b.at).map(({ bucket }) => bucket())
+  return [...sums.values()]
+    .sort((a, b) => a.at - b.at)
+    .map(({ bucket }) => bucket())
+    .filter(({ runs }) => runs > 0)
 }
 
 /** Runs of one kind in one part of time. */
@@ -106,7 +115,7 @@ interface Line {
   readonly tokens: number
 }
 
-async function readStored(database: StoreDatabase, query: RunStatsQuery): Promise<ReadonlyMap<number, Sum>> {
+async function readStored(database: StoreDatabase, query: RunStatsQuery): Promise<Map<number, Sum>> {
   const sums = new Map<number, Sum>()
   const { byMs, isSeen, until } = query
   const step = Math.ceil(readAtOnceMs / byMs) * byMs
@@ -184,25 +193,39 @@ function toFacts({ agent, session_id, subject }: Keys): RunFacts {
 
 async function sumUpEveryRun(
   ledger: Ledger,
-  { since, until, byMs, subjects, isSeen }: RunStatsQuery,
+  query: RunStatsQuery,
   options: ProjectionOptions,
 ): Promise<ReadonlyMap<number, Sum>> {
   const sums = new Map<number, Sum>()
   const runs = await projectEveryRun(ledger, options)
-  for await (const { summary } of runs.read(await runs.find({}))) {
-    const row = toRunRow({ run_id: summary.runId, pos: 0, head_hash: '' }, { summary })
-    const facts = toFacts(row)
-    const isAsked =
-      row.is_child === 0 &&
-      row.started_at >= since &&
-      row.started_at < until &&
-      (subjects === undefined || (facts.subject !== undefined && subjects.includes(facts.subject))) &&
-      (isSeen === undefined || isSeen(facts))
-    if (!isAsked) continue
-    const part = Math.floor(row.started_at / byMs)
-    addTo(sums, { ...row, part, took: roundTook(row.last_at - row.started_at), runs: 1 }, byMs)
-  }
+  for await (const { summary } of runs.read(await runs.find({}))) addRun(sums, toStatsRow(summary), query, 1)
   return sums
+}
+
+function toStatsRow(summary: ListedRun): StoredRunRow {
+  return toRunRow({ run_id: summary.runId, pos: 0, head_hash: '' }, { summary })
+}
+
+/** Adds a run to the sums, or takes it away (-1), if it is one of those that are asked for. */
+function addRun(
+  sums: Map<number, Sum>,
+  row: StoredRunRow,
+  { since, until, byMs, subjects, isSeen }: RunStatsQuery,
+  runs: 1 | -1,
+): void {
+  const facts = toFacts(row)
+  const isAsked =
+    row.is_child === 0 &&
+    row.started_at >= since &&
+    row.started_at < until &&
+    (subjects === undefined || (facts.subject !== undefined && subjects.includes(facts.subject))) &&
+    (isSeen === undefined || isSeen(facts))
+  if (!isAsked) return
+  const part = Math.floor(row.started_at / byMs)
+  const { status, reason, cost_nano: cost, tokens } = row
+  const took = roundTook(row.last_at - row.started_at)
+  const [costs, used] = [cost === null ? null : cost * runs, tokens * runs]
+  addTo(sums, { part, status, reason, took, runs, cost_nano: costs, tokens: used }, byMs)
 }
 
 function roundTook(ms: number): number {
@@ -241,9 +264,11 @@ class Sum {
   readonly bucket = (): RunStatsBucket => {
     const { done = 0, failed = 0, suspended = 0 } = this.#runs
     const runs = Object.values(this.#runs).reduce((sum, count) => sum + count, 0)
-    const took = [...this.#took].sort(([a], [b]) => a - b)
+    // What was taken away may be left with no run.
+    const took = [...this.#took].filter(([, count]) => count > 0).sort(([a], [b]) => a - b)
+    const reasons = Object.fromEntries(Object.entries(this.#reasons).filter(([, count]) => count > 0))
     return {
-      ...{ at: this.at, runs, done, failed, suspended, reasons: this.#reasons },
+      ...{ at: this.at, runs, done, failed, suspended, reasons },
       ...{ costUsd: this.#costNano / 1e9, tokens: this.#tokens },
       ...(took.length > 0 && { p50Ms: percentile(took, 0.5), p95Ms: percentile(took, 0.95) }),
     }

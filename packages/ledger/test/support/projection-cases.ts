@@ -6,6 +6,7 @@ import {
   countProjectionLag,
   rebuildProjections,
   redact,
+  readRunStats,
   readRunSummaries,
   type SummaryFilter,
 } from '@tallystick/ledger'
@@ -270,6 +271,34 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     expect(await find({ tag: 'third' })).toEqual(third.slice(1))
     await refreshed(ledger)
     expect(await differing(ledger)).toEqual([])
+  },
+
+  async 'count runs that began in each hour alike, written, in memory and folded'(bed) {
+    const ledger = bed.open()
+    await recordSome(ledger, 3)
+    await refreshed(ledger)
+    await recordRun(ledger, 4)
+    const runId = sampleRunId(2_000)
+    const { run_started: started, input_received: input } = sampleFacts(runId)
+    const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = started
+    const events = stampFacts(runId, [start, input])
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events.slice(0, 1), { durability: 'lazy' })
+    await refreshed(ledger)
+    await ledger.append(runId, { expectedSeq: 1, epoch: 1 }, events.slice(1), { durability: 'lazy' })
+    const query = { since: 0, until: Number.MAX_SAFE_INTEGER, byMs: 3_600_000 }
+    const read = await readRunStats(bed.open({ readOnly: true }), query)
+    const [runs, done] = [
+      read.reduce((sum, each) => sum + each.runs, 0),
+      read.reduce((sum, each) => sum + each.done, 0),
+    ]
+    expect({ runs, done }).toEqual({ runs: 5, done: 4 })
+    expect(await readRunStats(ledger, query)).toEqual(read)
+    const copy = memoryLedger()
+    for await (const { runId: id } of ledger.runs()) {
+      const all = await Array.fromAsync(ledger.read(id))
+      await copy.append(id, { expectedSeq: 0, epoch: 1 }, all, { durability: 'lazy' })
+    }
+    expect(await readRunStats(copy, query)).toEqual(read)
   },
 
   async 'stay right while processes bring them up to date at once and runs are driven'(bed) {
