@@ -13,7 +13,7 @@ export function DueRuns(): JSX.Element {
       {list.map(({ runId, at }) => (
         <li key={runId}>
           <OpenRun runId={runId} />
-          <span class={at < readAt.value - 60_000 ? 'bad' : 'soft'}>{describeDue(at)}</span>
+          <span class={at > 0 && at < readAt.value - 60_000 ? 'bad' : 'soft'}>{describeDue(at)}</span>
         </li>
       ))}
     </ul>
@@ -21,6 +21,8 @@ export function DueRuns(): JSX.Element {
 }
 
 function describeDue(at: number): string {
+  // It waits for no time, but for a process that goes on with it.
+  if (at <= 0) return 'at once'
   const inMs = at - readAt.value
   if (Math.abs(inMs) < 1_000) return 'now'
   return inMs > 0 ? `in ${formatDuration(inMs)}` : `${formatDuration(-inMs)} late`
