@@ -102,7 +102,7 @@ export function TimelineTable(): JSX.Element {
       >
         <div role="row" class="line heads" aria-rowindex={1}>
           {['event', 'after', 'took', 'who', 'what', 'how it ended'].map((head) => (
-            <span role="columnheader" key={head}>
+            <span role="columnheader" key={head} class={head === 'after' || head === 'took' ? 'num' : ''}>
               {head}
             </span>
           ))}
