@@ -155,7 +155,7 @@ async function traceTasks(
   if (main === undefined) throw new Error('The trace of Chromium has no thread that lays out a page.')
   return events
     .filter(({ name, ph, pid, tid }) => {
-      const isTask = name.endsWith('RunTask') && ph === 'X'
+      const isTask = name === 'ThreadControllerImpl::RunTask' && ph === 'X'
       return isTask && pid === main.pid && tid === main.tid
     })
     .map(({ dur = 0, tdur = 0 }) => ({ wallMs: dur / 1_000, cpuMs: tdur / 1_000 }))
