@@ -104,6 +104,11 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
   ],
   'an approval used twice': [
     {
+      file: 'core/src/machine/next-calls.ts',
+      from: "filter((call) => call.recovery === 'ask')",
+      to: 'filter(() => false)',
+    },
+    {
       file: 'core/src/machine/retry.ts',
       from: "return status === 'in_doubt' && recovery === 'rerun' && inputRemoved === undefined",
       to: "return status === 'in_doubt' && (recovery === 'rerun' || recovery === 'ask') && inputRemoved === undefined",
