@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, type RuntimeEvent } from '@tallystick/core'
+import { defineAgent, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, framesOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
@@ -144,6 +144,21 @@ describe('a run over HTTP', () => {
       ({ type }) => type === 'history_edited',
     )
     expect(edited).toMatchObject({ by: 'boss' })
+  })
+
+  it('takes a decision of a process that does not know its agent', async () => {
+    const office = await openOffice()
+    const runId = await office.start('boss')
+    const { pendingApprovals } = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
+    const [{ toolCallId }] = pendingApprovals as [{ toolCallId: string }]
+    const stranger = await openOffice({ ledger: office.ledger, agents: [tellingAgent('teller', 'One.')] })
+    const denied = await stranger.send(`/runs/${runId}/deny`, 'boss', { toolCallId, reason: 'Too dear.' })
+    expect([denied.status, await denied.json()]).toEqual([200, { accepted: true }])
+    const again = await stranger.send(`/runs/${runId}/deny`, 'boss', { toolCallId: 'none', reason: 'No.' })
+    expect(again.status).toBe(409)
+    await office.runtime.resume(runId as RunId).result
+    const ended = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
+    expect(ended).toMatchObject({ reason: 'answered', text: expect.stringContaining('Too dear.') })
   })
 
   it('is forked with another result, other instructions and another model', async () => {

@@ -1,4 +1,4 @@
-import type { CommandAcknowledgement, Ledger, RunId } from '@tallystick/core'
+import { type CommandAcknowledgement, ConfigurationError, type Ledger, type RunId } from '@tallystick/core'
 import { findOpenRoot, omitUndefined } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
@@ -204,9 +204,16 @@ export async function deliverCommand(
   key?: string,
 ): Promise<CommandAcknowledgement> {
   requirePermission(principal, commandRoutes[command.type].permission)
-  if (wake === undefined) return await runtime.send(runId, command, { key, context })
+  if (wake === undefined) {
+    try {
+      return await runtime.send(runId, command, { key, context })
+    } catch (error) {
+      // This process cannot drive the run, since it does not know its agent: the command goes on record, for one that can.
+      if (!(error instanceof ConfigurationError)) throw error
+    }
+  }
   const { wake: root, ...answer } = await runtime.post(runId, command, { key: key ?? crypto.randomUUID() })
-  if (answer.accepted) await wake(root)
+  if (answer.accepted) await wake?.(root)
   return answer
 }
 
