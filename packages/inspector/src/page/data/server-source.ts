@@ -9,16 +9,27 @@ const lookAgainMs = 2_000
 export class ServerSource implements Source {
   readonly kind = 'server'
   readonly #base = new URL('./', location.href).href
+  /** Lists that are being read, and until when a slow one is not read again: it may cost the server much. */
+  #listing = 0
+  #restUntil = 0
 
   readSelf(): Promise<Self> {
     return this.read('inspector/self')
   }
 
-  listRuns({ status, ...query }: RunQuery): Promise<RunPage> {
+  async listRuns({ status, ...query }: RunQuery): Promise<RunPage> {
     const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
     const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
     for (const each of status ?? []) search.append('status', each)
-    return this.#ask(`runs?${search}`)
+    const from = performance.now()
+    this.#listing++
+    try {
+      return await this.#ask(`runs?${search}`)
+    } finally {
+      this.#listing--
+      const now = performance.now()
+      this.#restUntil = now + (now - from) * 10
+    }
   }
 
   locateRun(runId: string): RunOrigin {
@@ -27,7 +38,8 @@ export class ServerSource implements Source {
 
   watchRuns(onChange: () => void): () => void {
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') onChange()
+      const isRested = this.#listing === 0 && performance.now() >= this.#restUntil
+      if (isRested && document.visibilityState === 'visible') onChange()
     }, lookAgainMs)
     return () => clearInterval(timer)
   }
