@@ -37,7 +37,7 @@ function pickOfTime(runs: readonly RunRow[]): readonly RunRow[] {
 }
 
 /** Reads the first page of the list anew. Rows that come after it stay, so that the list does not jump. */
-export async function refresh(): Promise<void> {
+async function refresh(): Promise<void> {
   const mine = ++asked
   try {
     const page = await source.value.listRuns(readQuery())

@@ -52,7 +52,7 @@ function formatJson(value: unknown): string {
 /** Said to screen readers when something was copied. */
 const announced = signal('')
 
-export function CopyButton({
+function CopyButton({
   label,
   of = label,
   text,

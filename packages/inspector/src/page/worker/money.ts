@@ -49,7 +49,7 @@ export interface Budget {
 }
 
 /** The last row of a budget up to an event; -1 before the first. */
-export function findRow({ seqs }: Budget, seq: number): number {
+function findRow({ seqs }: Budget, seq: number): number {
   let low = 0
   let high = seqs.length
   while (low < high) {

@@ -209,7 +209,7 @@ function findOrigin(model: RunModel, { kind, message, seqs }: ExplainedItem, sta
 }
 
 /** The parts that a request has in common with the one before, by the events that they came from, else by their words. */
-export function compareParts(
+function compareParts(
   earlier: readonly WholePart[],
   parts: readonly WholePart[],
 ): { readonly parts: readonly WholePart[]; readonly removed: readonly WholePart[] } {
