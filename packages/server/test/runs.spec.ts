@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { defineAgent, type RuntimeEvent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, framesOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
@@ -156,7 +156,7 @@ describe('a run over HTTP', () => {
     expect([denied.status, await denied.json()]).toEqual([200, { accepted: true }])
     const again = await stranger.send(`/runs/${runId}/deny`, 'boss', { toolCallId: 'none', reason: 'No.' })
     expect(again.status).toBe(409)
-    await office.runtime.resume(runId as RunId).result
+    await office.runtime.resume(runId).result
     const ended = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
     expect(ended).toMatchObject({ reason: 'answered', text: expect.stringContaining('Too dear.') })
   })
