@@ -142,8 +142,8 @@ function requireGrant(state: RunState, event: StartedCall): void {
 function auditStartedInput(state: RunState, event: EventOf<'tool_started'>): void {
   const { toolCallId, inputDigest } = event
   const call = findCall(state, toolCallId)
-  // Its digest was compared with its input when the call was collected, and computed from one that was approved.
-  if (call !== undefined && inputDigest !== undefined && inputDigest !== call.inputDigest)
+  if (call === undefined || inputDigest === undefined) return
+  if (inputDigest !== call.inputDigest || inputDigest !== computeDigest(call.input))
     breakLaw(13, event, `call ${toolCallId} starts with another input than the one on record`)
 }
 
