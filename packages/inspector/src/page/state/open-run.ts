@@ -23,6 +23,13 @@ export const seq = computed(() => Math.min(route.value.at ?? lastSeq.value, last
 /** Whether the page follows the end of the run. */
 export const isLive = computed(() => route.value.at === undefined)
 
+/**
+ * The same event, once the slider rests there. What takes long to draw follows this one: a slider in motion passes more events than
+ * can be drawn in their time.
+ */
+export const restingSeq = signal(0)
+const restMs = 80
+
 /** The run right after that event, as soon as it is known. */
 export const moment = signal<Moment | undefined>(undefined)
 
@@ -78,6 +85,17 @@ export function keepOpenRun(): () => void {
       isBusy = false
     }
   }
+  let movedAt = -Infinity
+  let rest: ReturnType<typeof setTimeout> | undefined
+  const stopResting = effect(() => {
+    const at = seq.value
+    const now = performance.now()
+    clearTimeout(rest)
+    // One step is shown at once.
+    if (now - movedAt > restMs) restingSeq.value = at
+    else rest = setTimeout(() => (restingSeq.value = at), restMs)
+    movedAt = now
+  })
   const stopWaits = effect(() => {
     if (lastSeq.value === 0) return
     const id = runId.peek()
@@ -88,6 +106,8 @@ export function keepOpenRun(): () => void {
   return () => {
     stopRun()
     stopMoment()
+    stopResting()
+    clearTimeout(rest)
     stopWaits()
   }
 }

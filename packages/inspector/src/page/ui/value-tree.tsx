@@ -1,7 +1,8 @@
 import type { JSX } from 'preact'
+import { memo } from 'preact/compat'
 import { useEffect, useState } from 'preact/hooks'
 import { worker } from '../state/open-run.ts'
-import type { ValueNode } from '../worker/values.ts'
+import type { Change, ValueNode } from '../worker/values.ts'
 import { showHidden } from './text.tsx'
 
 interface Place {
@@ -9,14 +10,19 @@ interface Place {
   readonly seq: number
 }
 
-/** The state after an event, or an event, as a tree. Changed places are marked; entries are read when they are opened. */
-export function ValueTree({
-  root,
-  seq,
-  changed = [],
-}: Place & { readonly changed?: readonly (readonly string[])[] }): JSX.Element {
+interface TreeProps extends Place {
+  readonly changed: readonly Change[]
+}
+
+/**
+ * The state after an event, or an event, as a tree. Changed places are marked; entries are read when they are opened. It is drawn
+ * again only when what it is given changes.
+ */
+export const ValueTree = memo(Tree)
+
+function Tree({ root, seq, changed }: TreeProps): JSX.Element {
   const marks = new Set(
-    changed.flatMap((path) => path.map((_, end) => JSON.stringify(path.slice(0, end + 1)))),
+    changed.flatMap(({ path }) => path.map((_, end) => JSON.stringify(path.slice(0, end + 1)))),
   )
   return (
     <ul class="tree">

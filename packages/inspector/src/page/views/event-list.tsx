@@ -2,7 +2,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
 import { memo } from 'preact/compat'
 import { useEffect, useRef } from 'preact/hooks'
-import { goTo, lastSeq, lines, seq } from '../state/open-run.ts'
+import { goTo, lastSeq, lines, restingSeq } from '../state/open-run.ts'
 import { runId } from '../state/route.ts'
 import { Same } from '../ui/same.tsx'
 import { showHidden } from '../ui/text.tsx'
@@ -12,7 +12,7 @@ import type { EventLine } from '../worker/moment.ts'
 export function EventList(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null)
   const count = lastSeq.value
-  const now = seq.value
+  const now = restingSeq.value
   const list = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { moment, worker } from '../state/open-run.ts'
+import { moment, restingSeq, worker } from '../state/open-run.ts'
 import { runId } from '../state/route.ts'
 import { fence } from '../ui/fence.ts'
 import { Same } from '../ui/same.tsx'
@@ -7,11 +7,13 @@ import { formatTime, showHidden } from '../ui/text.tsx'
 import { ValueTree } from '../ui/value-tree.tsx'
 import type { Moment } from '../worker/moment.ts'
 
+const noChanges: Moment['changes'] = []
 const phases = ['idle', 'streaming', 'collecting', 'executing', 'injecting', 'done'] as const
 
 /** The state at the event: the phase of the machine, what the controller does next and why, and what changed. */
 export function StateView(): JSX.Element {
   const now = moment.value
+  const resting = restingSeq.value
   if (now === undefined) return <p class="soft">No event is read yet.</p>
   return (
     <>
@@ -36,7 +38,7 @@ export function StateView(): JSX.Element {
       </div>
       <div class="section">
         <h3>State</h3>
-        <ValueTree root="state" seq={now.seq} changed={now.changes.map(({ path }) => path)} />
+        <ValueTree root="state" seq={resting} changed={resting === now.seq ? now.changes : noChanges} />
       </div>
       <Same
         command={['show', 'LEDGER', runId.value ?? '', '--at', String(now.seq), '--json']}
@@ -91,7 +93,7 @@ export function EventView(): JSX.Element {
           event {now.seq}, turn {now.turn}, {formatTime(now.at)}
         </span>
       </p>
-      <ValueTree root="event" seq={now.seq} />
+      <ValueTree root="event" seq={now.seq} changed={noChanges} />
       <Same
         command={['show', 'LEDGER', runId.value ?? '', '--at', String(now.seq), '--events']}
         path={`runs/${runId.value}/events?after=${now.seq - 1}&limit=1`}
