@@ -41,7 +41,7 @@ describe('calls that are tried again, among cancels, limits, timeouts and crashe
       { numRuns: tries(150) },
     )
     // What was tried has to be what the test is about.
-    expect(failures).toBeGreaterThan(10)
+    expect(failures).toBeGreaterThan(tries(150) / 4)
     expect(takenUp).toBeGreaterThan(0)
   })
 })
