@@ -25,7 +25,8 @@ describe('the state of a run as JSON', () => {
           let state: RunState | undefined
           for (const event of run) {
             state = evolve(state, event)
-            expect(writtenDown(state)).toStrictEqual(state)
+            // How many tokens messages are worth is counted when it is first asked for: no part of what is written.
+            expect(serializeState(writtenDown(state))).toStrictEqual(serializeState(state))
           }
         }
       }),
