@@ -31,7 +31,8 @@ const steps: Readonly<Record<string, readonly [claim: string, command: string]>>
   thorough: ['random programs, processes and Postgres keep their promises', 'vitest run --mode thorough'],
   simulation: [
     'every law holds in 300 simulated worlds, and each is exercised',
-    'node scripts/simulate.ts --seeds 300 --partly',
+    // A world in which a store lost its power under a process that stood still is among these.
+    'node scripts/simulate.ts --seeds 300 --from 2201 --partly',
   ],
   crashes: [
     'processes and servers may die at any place',

@@ -2,7 +2,6 @@ import type { RuntimeEvent } from '../events/event.ts'
 import { caughtUp, followChanges } from '../ledger/changes.ts'
 import type { RunWait } from '../ledger/ledger.ts'
 import { listCallsAwaitingChild } from '../machine/calls.ts'
-import { audit } from '../machine/laws.ts'
 import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import type { LedgerConflictError } from '../values/errors.ts'
@@ -12,7 +11,7 @@ import type { Stretch } from './drive.ts'
 import { isDrivenByOther, leaseMs } from './leases.ts'
 import { RunLoop } from './run-loop.ts'
 import type { RunDriver } from './run-driver.ts'
-import { loadState } from './run-result.ts'
+import { foldFollowed, loadState } from './run-result.ts'
 import type { BegunRun } from './runtime-parts.ts'
 import { isPlaceTaken } from './session.ts'
 
@@ -152,7 +151,7 @@ export class DriveSession {
     const changes = followChanges(parts.ledger, runId, { after: state.seq, poll })
     for await (const event of changes) {
       if (event !== caughtUp) {
-        state = audit(state, event)
+        state = await foldFollowed(parts.ledger, state, event)
         live.next(event)
         continue
       }

@@ -3,12 +3,11 @@ import type { RuntimeEvent } from '../events/event.ts'
 import { caughtUp, followChanges } from '../ledger/changes.ts'
 import type { Head, Ledger } from '../ledger/ledger.ts'
 import { listCallsAwaitingChild, openTurnCalls } from '../machine/calls.ts'
-import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import { type BusyRun, LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import { deriveChildRunId, type RunId } from '../values/ids.ts'
-import { type RunResult, loadState, readResultWithChildren } from './run-result.ts'
+import { foldFollowed, type RunResult, loadState, readResultWithChildren } from './run-result.ts'
 import type { LiveEvents } from './run-streams.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
 
@@ -68,7 +67,7 @@ async function followRun(
   const changes = followChanges(ledger, from.runId, { after: from.seq, poll })
   for await (const event of changes) {
     if (event !== caughtUp) {
-      state = audit(state, event)
+      state = await foldFollowed(ledger, state, event)
       onEvent(event)
       continue
     }

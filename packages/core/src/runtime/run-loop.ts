@@ -19,6 +19,7 @@ import { requireLast, requireLastEpoch, requireOwnEpoch } from './leases.ts'
 import type { Mail, MailKind } from './mailbox.ts'
 import { readRecordedResults } from './fork.ts'
 import { RunContext } from './run-context.ts'
+import { foldFollowed, loadState } from './run-result.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { BegunRun, ReadyStart } from './runtime-parts.ts'
 
@@ -193,10 +194,13 @@ export class RunLoop {
     await this.#run.restoreContext(found)
     this.#run.requireDrivable(found)
     const askedAt = parts.leases.now()
-    this.epoch = (await parts.leases.acquire(runId, takeOver)).epoch
+    const head = await parts.leases.acquire(runId, takeOver)
+    this.epoch = head.epoch
     this.isWriter = true
     parts.leases.granted(this, askedAt)
     try {
+      // The store lost its power, and events that were read here.
+      if (head.seq < found.seq) this.#run.state = await loadState(parts.ledger, runId)
       const state = await this.#load()
       requireOwnEpoch(state, this.epoch)
       if (state.phase === 'done') return state
@@ -215,8 +219,10 @@ export class RunLoop {
   /** Reads what is in the ledger and not yet in the state. Publishes it, since another process may have appended it. */
   async #load(): Promise<RunState> {
     const run = this.#run
-    for await (const event of run.parts.ledger.read(run.runId, { fromSeq: (run.state?.seq ?? 0) + 1 })) {
-      run.state = audit(run.state, event)
+    const { ledger } = run.parts
+    const known = run.state
+    for await (const event of ledger.read(run.runId, { fromSeq: (known?.seq ?? 0) + 1 })) {
+      run.state = known && run.state ? await foldFollowed(ledger, run.state, event) : audit(run.state, event)
       run.clock.atLeast(event.at)
       run.live.next(event)
     }

@@ -1,6 +1,6 @@
 import type { Agent } from '../agent/agent.ts'
 import type { Message, ModelRef, ProviderState, UserPart } from '../events/content.ts'
-import type { EventOf, FinishReason } from '../events/event.ts'
+import type { EventOf, FinishReason, RuntimeEvent } from '../events/event.ts'
 import type { LimitName } from '../events/limits.ts'
 import type { Usage } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -13,6 +13,7 @@ import {
   listPendingApprovals,
 } from '../machine/calls.ts'
 import { evolve } from '../machine/evolve.ts'
+import { audit } from '../machine/laws.ts'
 import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import { toTranscript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
@@ -26,6 +27,16 @@ export async function loadState(ledger: Ledger, runId: RunId, toSeq?: number): P
   const range = toSeq === undefined ? {} : { toSeq }
   for await (const event of ledger.read(runId, range)) state = evolve(state, event)
   return state
+}
+
+/**
+ * Folds an event of another process onto what is known of the run. After a take-over the run is read anew: a store that lost its power
+ * may have lost events that were read here, and others are in their place.
+ */
+export async function foldFollowed(ledger: Ledger, state: RunState, event: RuntimeEvent): Promise<RunState> {
+  if (event.seq <= state.seq) return state
+  if (event.epoch === state.epoch) return audit(state, event)
+  return (await loadState(ledger, event.runId)) ?? state
 }
 
 /** Returns the first event of a run, which has its agent, options and origin; `undefined` if the ledger has no such run. */

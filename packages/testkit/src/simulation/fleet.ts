@@ -836,9 +836,9 @@ class FleetWorld {
   }
 }
 
-/** Trying again would change nothing. */
+/** Trying again would change nothing: of an event that a power loss took, too. */
 function isFinal({ message }: ConfigurationError): boolean {
-  return /drain|idempotency key|fork|cannot be made/i.test(message)
+  return /drain|idempotency key|fork|cannot be made|cannot begin from/i.test(message)
 }
 
 function toText(events: readonly RuntimeEvent[] = []): string {
