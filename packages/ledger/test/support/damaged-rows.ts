@@ -138,6 +138,9 @@ const unchecked: Readonly<Record<string, string>> = {
   projection: 'says which code made the rows of runs, which are made anew for other code',
   'run_summary deleted': 'is made anew by the next list',
   'run_summary.seq least': 'says that the row lags behind its run: it is made anew by the next list',
+  'run_term doubled by term':
+    'finds a run that does not fit, which a list leaves out: each is compared with what was asked',
+  'run_term doubled by pos': 'likewise',
   sqlite_sequence: 'has the last place given; places are compared with the events, and others are given anew',
   'run.lease_holder': 'says who may resume a run, and is not part of the record: epochs fence writers',
   'run.lease_until': 'likewise',

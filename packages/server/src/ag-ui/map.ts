@@ -34,6 +34,8 @@ class AgUiView {
   /** How many messages there were when the step began. */
   #before: number
   #text = ''
+  /** The message whose text is being written. */
+  #written: Pick<AgUiMessage, 'id' | 'role'> | undefined
   /** Calls whose input is being written, and whether any of it was sent. */
   readonly #open = new Map<string, { readonly name: string; hasInput: boolean }>()
 
@@ -57,6 +59,7 @@ class AgUiView {
     },
     part_started: ({ kind, partId: messageId }) => {
       this.#text = ''
+      this.#written = { id: messageId, role: kind === 'text' ? 'assistant' : 'reasoning' }
       if (kind === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }]
       return [
         { type: 'REASONING_START', messageId },
@@ -70,8 +73,7 @@ class AgUiView {
       return [{ type, messageId, delta }]
     },
     part_ended: ({ kind, partId: messageId }) => {
-      const role = kind === 'text' ? 'assistant' : 'reasoning'
-      this.messages.push({ id: messageId, role, content: this.#text })
+      this.#keepWritten()
       if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId }]
       return [
         { type: 'REASONING_MESSAGE_END', messageId },
@@ -142,7 +144,14 @@ class AgUiView {
   }
 
   /** Begins the rest of a run that waited, which is a run of its own for the client. */
+  #keepWritten(): void {
+    if (this.#written) this.messages.push({ ...this.#written, content: this.#text })
+    this.#written = undefined
+  }
+
   #reopen(runId: string): readonly AgUiEvent[] {
+    // The stream before this one ended within a text: its client keeps what it has of that.
+    this.#keepWritten()
     this.#open.clear()
     return [{ type: 'RUN_STARTED', ...this.#named(runId) }]
   }
