@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, type RuntimeEvent } from '@tallystick/core'
+import { defineAgent, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, framesOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
@@ -154,11 +154,20 @@ describe('a run over HTTP', () => {
     const stranger = await openOffice({ ledger: office.ledger, agents: [tellingAgent('teller', 'One.')] })
     const denied = await stranger.send(`/runs/${runId}/deny`, 'boss', { toolCallId, reason: 'Too dear.' })
     expect([denied.status, await denied.json()]).toEqual([200, { accepted: true }])
+    const steered = await stranger.send(`/runs/${runId}/steer`, 'boss', { input: 'And coffee.' })
+    expect(steered.status).toBe(200)
+    expect((await office.ledger.inbox(runId as RunId)).map(({ command }) => command.type)).toEqual([
+      'deny',
+      'steer',
+    ])
     const again = await stranger.send(`/runs/${runId}/deny`, 'boss', { toolCallId: 'none', reason: 'No.' })
     expect(again.status).toBe(409)
     await office.runtime.resume(runId).result
-    const ended = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
-    expect(ended).toMatchObject({ reason: 'answered', text: expect.stringContaining('Too dear.') })
+    const events = await recorded(office.send(`/runs/${runId}/events`))
+    const taken = events
+      .filter(({ type }) => type === 'approval_decided' || type === 'input_received')
+      .slice(1)
+    expect(taken).toMatchObject([{ approved: false, reason: 'Too dear.' }, { delivery: 'steer' }])
   })
 
   it('is forked with another result, other instructions and another model', async () => {

@@ -414,7 +414,7 @@ export class RunDriver implements ErrorListener {
     const targetRunId = 'toolCallId' in command ? extractRunId(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== runId) {
       const child = parts.runs.ensureDriver(targetRunId)
-      const acknowledgement = this.#sendDown(command, child)
+      const acknowledgement = this.#sendDown(command, child, key)
       this.#onTheirWay.add(waitUntilFollowed(acknowledgement, child))
       return acknowledgement
     }
@@ -424,13 +424,13 @@ export class RunDriver implements ErrorListener {
     return acknowledgement
   }
 
-  async #sendDown(command: OutsideCommand, child: RunDriver): Promise<CommandAcknowledgement> {
+  async #sendDown(command: OutsideCommand, child: RunDriver, key: string): Promise<CommandAcknowledgement> {
     await this.created
     if (!(await isDescendantOf(this.ledger, child.runId, this.runId))) {
       return { accepted: false, ...refuseUnknownCall(this.runId) }
     }
     child.inheritContext(this.given.context)
-    return await child.send(command)
+    return await child.send(command, key)
   }
 
   /** Approves a call with another input, once that is known to run: else its sender is refused with the reason, and the model reads nothing of it. */

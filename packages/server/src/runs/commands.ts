@@ -204,15 +204,17 @@ export async function deliverCommand(
   key?: string,
 ): Promise<CommandAcknowledgement> {
   requirePermission(principal, commandRoutes[command.type].permission)
+  // One key for both ways, so that a command which the first one had put already is not put again.
+  const commandKey = key ?? crypto.randomUUID()
   if (wake === undefined) {
     try {
-      return await runtime.send(runId, command, { key, context })
+      return await runtime.send(runId, command, { key: commandKey, context })
     } catch (error) {
-      // This process cannot drive the run, since it does not know its agent: the command goes on record, for one that can.
+      // This process cannot drive the run, since it does not know its agent: the command is left for one that can.
       if (!(error instanceof ConfigurationError)) throw error
     }
   }
-  const { wake: root, ...answer } = await runtime.post(runId, command, { key: key ?? crypto.randomUUID() })
+  const { wake: root, ...answer } = await runtime.post(runId, command, { key: commandKey })
   if (answer.accepted) await wake?.(root)
   return answer
 }
