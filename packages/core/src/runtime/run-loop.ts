@@ -19,7 +19,7 @@ import { requireLast, requireLastEpoch, requireOwnEpoch } from './leases.ts'
 import type { Mail, MailKind } from './mailbox.ts'
 import { readRecordedResults } from './fork.ts'
 import { RunContext } from './run-context.ts'
-import { foldFollowed, loadState } from './run-result.ts'
+import { foldFollowed } from './run-result.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { BegunRun, ReadyStart } from './runtime-parts.ts'
 
@@ -194,13 +194,10 @@ export class RunLoop {
     await this.#run.restoreContext(found)
     this.#run.requireDrivable(found)
     const askedAt = parts.leases.now()
-    const head = await parts.leases.acquire(runId, takeOver)
-    this.epoch = head.epoch
+    this.epoch = (await parts.leases.acquire(runId, takeOver)).epoch
     this.isWriter = true
     parts.leases.granted(this, askedAt)
     try {
-      // The store lost its power, and events that were read here.
-      if (head.seq < found.seq) this.#run.state = await loadState(parts.ledger, runId)
       const state = await this.#load()
       requireOwnEpoch(state, this.epoch)
       if (state.phase === 'done') return state
