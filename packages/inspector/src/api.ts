@@ -1,3 +1,4 @@
+import type { RecordRow } from '@tallystick/ledger/record'
 import type { ModelRequest, RunId, RuntimeEvent } from '@tallystick/core'
 import type { FinishReason, ModelRef, Outcome, ParentRef, RequestAddition } from '@tallystick/core/vocabulary'
 
@@ -132,27 +133,10 @@ export interface Due {
   readonly leases: readonly { readonly runId: RunId; readonly holder: string; readonly leftMs: number }[]
 }
 
-/** A row of the record as the store has it: what a hash covers. `GET /runs/ID/record`. */
-export interface RecordRow {
-  readonly run_id: string
-  readonly seq: number
-  readonly type: string
-  readonly turn: number
-  readonly tool_call_id: string | null
-  readonly attempt: number | null
-  readonly at: number
-  readonly epoch: number
-  readonly v: number
-  readonly key_id: string | null
-  readonly body: string
-  /** Null where the content was removed: then `commitment` stands for salt and body. */
-  readonly salt: string | null
-  readonly commitment: string | null
-  readonly hash: string
-  /** The digest of what is left of the body, as the record of its removal has it; null if nothing was removed. */
-  readonly removal: string | null
-}
+/** A row of the record as the store has it. */
+export type { RecordRow } from '@tallystick/ledger/record'
 
+/** A page of the rows of a run. `GET /runs/ID/record`. */
 export interface RecordPage {
   readonly rows: readonly RecordRow[]
   /** The last event of the page; absent at the end of the run. */

@@ -1,6 +1,7 @@
-import { effect, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
 import type { Timeline } from '../worker/timeline.ts'
-import { lastSeq, worker } from './open-run.ts'
+import { keepFresh } from './keep-fresh.ts'
+import { worker } from './open-run.ts'
 import { runId } from './route.ts'
 import { source } from './source.ts'
 
@@ -11,40 +12,22 @@ export const childTimelines = signal<ReadonlyMap<string, Timeline>>(new Map())
 /** Why a child run could not be read. */
 export const childTrouble = signal<string | undefined>(undefined)
 
-/** The timeline is read again at most this often while events come. */
-const refreshMs = 250
-
 /** Keeps the timeline of the open run as its events come. */
 export function keepTimeline(): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let of: string | undefined
-  /** How long the last one took: of a long run it is read less often. */
-  let tookMs = 0
-  const read = async (): Promise<void> => {
-    timer = undefined
-    const id = runId.peek()
-    const since = performance.now()
-    const made = await worker.readTimeline()
-    tookMs = performance.now() - since
-    if (id !== runId.peek() || id === undefined) return
-    timeline.value = made
-    await Promise.all([...childTimelines.peek().keys()].map(readChild))
-  }
-  const stop = effect(() => {
-    const id = runId.value
-    if (id !== of) {
-      of = id
+  return keepFresh({
+    everyMs: 250,
+    reset() {
       timeline.value = undefined
       childTimelines.value = new Map()
       childTrouble.value = undefined
-    }
-    if (lastSeq.value > 0)
-      timer ??= setTimeout(() => void read(), timeline.peek() ? Math.max(refreshMs, 10 * tookMs) : 0)
+    },
+    async read(_id, isCurrent) {
+      const made = await worker.readTimeline()
+      if (!isCurrent()) return
+      timeline.value = made
+      await Promise.all([...childTimelines.peek().keys()].map(readChild))
+    },
   })
-  return () => {
-    stop()
-    clearTimeout(timer)
-  }
 }
 
 /** Reads a child run, so that its lanes can be shown. One that has ended is read once. */

@@ -11,6 +11,7 @@ import { showHidden } from '../../ui/text.tsx'
 import type { PendingDecision } from '../../worker/waits.ts'
 import { RaiseDialog } from './raise-dialog.tsx'
 import { SettleDialog } from './settle-dialog.tsx'
+import { Trouble } from '../../ui/trouble.tsx'
 
 /** What the run waits for, where a person can do something about it: one line each, above all else. */
 export function WaitingFor(): JSX.Element | null {
@@ -140,11 +141,7 @@ function DecisionDialog({
       <Field label="Reason" hint="The record keeps it; the model reads why a call was denied.">
         <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
       </Field>
-      {trouble !== undefined && (
-        <p class="notice bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble words={trouble} />
       <footer class="dialog-end">
         <button
           type="button"

@@ -5,6 +5,7 @@ import { self } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
 import { Dialog, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
+import { Trouble } from '../../ui/trouble.tsx'
 
 /** Starts a run of one of the agents of the configuration, and shows it as it comes. */
 export function NewRun({ onClose }: { readonly onClose: () => void }): JSX.Element {
@@ -56,11 +57,7 @@ export function NewRun({ onClose }: { readonly onClose: () => void }): JSX.Eleme
         <Field label="Session" hint="The conversation that it continues, if any.">
           <input value={sessionId} onInput={(event) => setSession(event.currentTarget.value)} />
         </Field>
-        {trouble !== undefined && (
-          <p class="notice bad" role="alert">
-            {trouble}
-          </p>
-        )}
+        <Trouble words={trouble} />
         <footer class="dialog-end">
           <button type="submit" class="primary" disabled={isBusy || input === '' || agent === ''}>
             {isBusy ? 'Starting…' : 'Start'}

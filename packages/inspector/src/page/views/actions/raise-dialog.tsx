@@ -4,6 +4,7 @@ import { runId } from '../../state/route.ts'
 import { source } from '../../state/source.ts'
 import { Dialog, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
+import { Trouble } from '../../ui/trouble.tsx'
 
 /** Raises the limit that a run has met. */
 export function RaiseDialog({
@@ -22,11 +23,7 @@ export function RaiseDialog({
       <Field label="New maximum" hint={max === undefined ? '' : `It is ${max} now.`}>
         <input inputMode="decimal" value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </Field>
-      {trouble !== undefined && (
-        <p class="notice bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble words={trouble} />
       <footer class="dialog-end">
         <button
           type="button"

@@ -1,13 +1,16 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { ReplayAnswer } from '../../../api.ts'
+import type { RegressionFiles, ReplayAnswer } from '../../../api.ts'
 import { waits } from '../../state/open-run.ts'
 import { route, runId } from '../../state/route.ts'
 import { may, rows, self } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
 import { Dialog, Field } from '../../ui/dialog.tsx'
+import { fence } from '../../ui/fence.ts'
+import { Same } from '../../ui/same.tsx'
 import { useSending } from '../../ui/sending.ts'
 import { showHidden } from '../../ui/text.tsx'
+import { Trouble } from '../../ui/trouble.tsx'
 import { ReplayReport } from '../replay-report.tsx'
 import { ForkDialog } from './fork-dialog.tsx'
 
@@ -30,7 +33,7 @@ export function RunMenu(): JSX.Element | null {
     ['resume', 'Resume…', status === 'interrupted' && may('resume')],
     ['cancel', 'Cancel…', !now.isDone && may('cancel')],
     ['replay', 'Replay', may('replay') && hasAgents()],
-    ['test', 'Copy as test', now.isDone],
+    ['test', 'Copy as test', now.isDone && may('inspect')],
   ]
   const close = (): void => setOpen(undefined)
   return (
@@ -167,28 +170,44 @@ function ReplayDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
   )
 }
 
-/** The command that writes the run as a test: its two files belong beside the tests, where no server writes. */
+/** The run as a test for vitest: two files that belong beside the tests. Secrets are masked. */
 function TestDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
-  const command = `tallystick regression ${self.value?.title ?? 'runs.db'} ${runId.value} --out test/run.spec.ts`
+  const [files, setFiles] = useState<RegressionFiles | undefined>(undefined)
+  const { trouble, send } = useSending()
+  useEffect(() => {
+    send(() => source.value.read<RegressionFiles>(`runs/${runId.value}/regression`), setFiles)
+  }, [])
   return (
     <Dialog title="Regression test" onClose={onClose}>
-      <p>
-        This writes the run as a test that vitest runs offline, with the record beside it. Secrets are masked.
-      </p>
-      <pre class="input">{showHidden(command)}</pre>
-      <footer class="dialog-end">
-        <button type="button" class="primary" onClick={() => void navigator.clipboard.writeText(command)}>
-          Copy
-        </button>
-      </footer>
+      <Trouble words={trouble} />
+      {files === undefined && trouble === undefined && <p class="soft">Writing the test…</p>}
+      {files && (
+        <>
+          <p>
+            The test drives the run again offline, and fails at the first of {files.events} events that comes
+            out otherwise. Keep the record beside it, as <code>{files.fixtureName}</code>.
+          </p>
+          <pre class="input">{showHidden(files.test)}</pre>
+          <footer class="dialog-end">
+            <button type="button" onClick={() => void navigator.clipboard.writeText(files.fixture)}>
+              Copy the record
+            </button>
+            <button
+              type="button"
+              class="primary"
+              onClick={() => void navigator.clipboard.writeText(files.test)}
+            >
+              Copy the test
+            </button>
+          </footer>
+        </>
+      )}
+      <Same
+        command={['regression', 'LEDGER', runId.value ?? '', '--out', 'test/run.spec.ts']}
+        path={`runs/${runId.value}/regression`}
+        json={() => files ?? {}}
+        markdown={() => fence(files?.test ?? '')}
+      />
     </Dialog>
-  )
-}
-
-function Trouble({ words }: { readonly words: string | undefined }): JSX.Element | null {
-  return words === undefined ? null : (
-    <p class="notice bad" role="alert">
-      {words}
-    </p>
   )
 }

@@ -5,6 +5,7 @@ import { source } from '../../state/source.ts'
 import { Dialog, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
 import type { DeferredWork } from '../../worker/waits.ts'
+import { Trouble } from '../../ui/trouble.tsx'
 
 /** Gives the result of a call that an outside system carries out. */
 export function SettleDialog({
@@ -23,11 +24,7 @@ export function SettleDialog({
       <Field label="Result, or the error" hint="The model reads it as it is.">
         <textarea rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </Field>
-      {trouble !== undefined && (
-        <p class="notice bad" role="alert">
-          {trouble}
-        </p>
-      )}
+      <Trouble words={trouble} />
       <footer class="dialog-end">
         <button type="button" disabled={isBusy || text === ''} onClick={() => settle('failed')}>
           It failed

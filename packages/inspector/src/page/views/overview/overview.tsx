@@ -8,6 +8,7 @@ import { Reasons } from './reasons.tsx'
 import { CostChart, DurationChart, RunsChart } from './stats-charts.tsx'
 import { StatsTable } from './stats-table.tsx'
 import './overview.css'
+import { Trouble } from '../../ui/trouble.tsx'
 
 /** The ledger as a whole, while no run is open: runs over time, why they failed, what is due, and who drives what. */
 export function Overview(): JSX.Element {
@@ -34,11 +35,7 @@ export function Overview(): JSX.Element {
           </button>
         ))}
       </div>
-      {statsTrouble.value !== undefined && (
-        <p class="notice bad" role="alert">
-          {statsTrouble.value}
-        </p>
-      )}
+      <Trouble words={statsTrouble.value} />
       <div class="panels">
         {stats.value !== undefined && <StatsPanels buckets={stats.value} />}
         <Panel title="Due">

@@ -5,6 +5,7 @@ import type { Hit } from '../../../api.ts'
 import { go, route } from '../../state/route.ts'
 import { findMore, hits, hitsAfter, isSearching, searchTrouble } from '../../state/search.ts'
 import { formatTime, shortenId, showHidden } from '../../ui/text.tsx'
+import { Trouble } from '../../ui/trouble.tsx'
 
 const hitHeight = 72
 
@@ -17,11 +18,7 @@ export function Hits(): JSX.Element {
       <p class="found soft" role="status">
         {describeFound(found.length)}
       </p>
-      {searchTrouble.value !== undefined && (
-        <p class="notice bad" role="alert">
-          {searchTrouble.value}
-        </p>
-      )}
+      <Trouble words={searchTrouble.value} />
       {isNothing && hitsAfter.value === undefined ? (
         <div class="empty">
           <p>

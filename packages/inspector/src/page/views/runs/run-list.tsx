@@ -8,6 +8,7 @@ import { Filters, hasFilter } from './filters.tsx'
 import { Hits } from './hits.tsx'
 import { RunEntry, runEntryHeight } from './run-entry.tsx'
 import './runs.css'
+import { Trouble } from '../../ui/trouble.tsx'
 
 /** The runs of the ledger, newest first, as the filters let them through; or the events that a search found. */
 export function RunList(): JSX.Element {
@@ -24,11 +25,7 @@ function Runs(): JSX.Element {
   const isEmpty = rows.value.length === 0 && before.value === undefined
   return (
     <>
-      {listTrouble.value !== undefined && (
-        <p class="notice bad" role="alert">
-          {listTrouble.value}
-        </p>
-      )}
+      <Trouble words={listTrouble.value} />
       {listState.value === 'ready' && isEmpty && listTrouble.value === undefined ? <NoRuns /> : <Rows />}
     </>
   )
