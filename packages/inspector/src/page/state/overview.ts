@@ -32,6 +32,12 @@ export function getBucketMs({ by }: Range): number {
   return by === 'hour' ? 3_600_000 : 86_400_000
 }
 
+/** When the first part of a length of time began, which ends with the present one. */
+export function getBegin(of: Range): number {
+  const bucketMs = getBucketMs(of)
+  return Math.floor(Date.now() / bucketMs) * bucketMs - (of.count - 1) * bucketMs
+}
+
 /** Keeps the overview as runs change. Without a server there is none. */
 export function keepOverview(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -55,8 +61,7 @@ export function keepOverview(): () => void {
 
 async function read(of: Range): Promise<void> {
   const from = source.peek()
-  const bucketMs = getBucketMs(of)
-  const since = Math.floor(Date.now() / bucketMs) * bucketMs - (of.count - 1) * bucketMs
+  const since = getBegin(of)
   const [readStats, readDue] = await Promise.allSettled([
     from.read<Stats>('stats', { since, by: of.by }),
     from.read<Due>('due', { limit: 50 }),

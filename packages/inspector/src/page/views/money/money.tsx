@@ -1,6 +1,9 @@
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { keepMoney, money } from '../../state/money.ts'
+import { runId } from '../../state/route.ts'
+import { toMarkdownTable } from '../../ui/markdown-table.ts'
+import { Same } from '../../ui/same.tsx'
 import { BudgetCards } from './budget-cards.tsx'
 import { BurnDown } from './burn-down.tsx'
 import { ChildGrants } from './child-grants.tsx'
@@ -18,6 +21,24 @@ export function MoneyView(): JSX.Element {
       <BurnDown budgets={budgets} />
       {children.length > 0 && <ChildGrants grants={children} />}
       <SpenderTable spenders={spenders} />
+      <Same
+        command={['show', 'LEDGER', runId.value ?? '']}
+        path={`runs/${runId.value}/steps`}
+        json={() => spenders}
+        markdown={() =>
+          toMarkdownTable(
+            ['turn', 'event', 'what', 'input tokens', 'output tokens', 'cost in $'],
+            spenders.map(({ turn, seq, name, usage, costUsd }) => [
+              turn,
+              seq,
+              name,
+              usage.inputTokens,
+              usage.outputTokens,
+              costUsd,
+            ]),
+          )
+        }
+      />
     </div>
   )
 }

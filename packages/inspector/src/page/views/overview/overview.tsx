@@ -1,14 +1,24 @@
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { StatsBucket } from '../../../api.ts'
-import { keepOverview, range, ranges, stats, statsTrouble } from '../../state/overview.ts'
+import {
+  getBegin,
+  getBucketMs,
+  keepOverview,
+  range,
+  ranges,
+  stats,
+  statsTrouble,
+} from '../../state/overview.ts'
 import { source } from '../../state/source.ts'
+import { toMarkdownTable } from '../../ui/markdown-table.ts'
+import { Same } from '../../ui/same.tsx'
+import { Trouble } from '../../ui/trouble.tsx'
 import { DueRuns, Leases } from './due.tsx'
 import { Reasons } from './reasons.tsx'
 import { CostChart, DurationChart, RunsChart } from './stats-charts.tsx'
 import { StatsTable } from './stats-table.tsx'
 import './overview.css'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** The ledger as a whole, while no run is open: runs over time, why they failed, what is due, and who drives what. */
 export function Overview(): JSX.Element {
@@ -46,6 +56,31 @@ export function Overview(): JSX.Element {
         </Panel>
       </div>
       <StatsTable buckets={stats.value ?? []} />
+      <Same
+        command={[
+          'stats',
+          'LEDGER',
+          '--days',
+          String((range.value.count * getBucketMs(range.value)) / 86_400_000),
+        ]}
+        path={`stats?since=${getBegin(range.value)}&by=${range.value.by}`}
+        json={() => stats.value ?? []}
+        markdown={() =>
+          toMarkdownTable(
+            ['time', 'runs', 'done', 'failed', 'waiting', 'cost in $', 'p50 in ms', 'p95 in ms'],
+            (stats.value ?? []).map(({ at, runs, done, failed, suspended, costUsd, p50Ms, p95Ms }) => [
+              new Date(at).toISOString(),
+              runs,
+              done,
+              failed,
+              suspended,
+              costUsd,
+              p50Ms,
+              p95Ms,
+            ]),
+          )
+        }
+      />
     </div>
   )
 }
