@@ -120,7 +120,7 @@ describe.skipIf(lacksBrowser)('the link', () => {
     await browser.page.goto(`http://${site}:${stranger.port}/`)
     await browser.page.getByRole('link').click()
     await browser.page.waitForURL(`${base}/inspector`)
-    await browser.page.getByText('runs.db').waitFor()
+    await browser.page.getByRole('heading', { name: 'runs.db' }).waitFor()
     await using another = await openBrowser()
     await another.page.goto(url)
     expect(await another.page.textContent('body')).toContain('used already')
