@@ -5,6 +5,14 @@ import { type Source, SourceError } from './source.ts'
 /** The stream of all events begins with the first one of the ledger, so the list is read again instead, while it is seen. */
 const lookAgainMs = 2_000
 
+/** The path of a list of runs, relative to the page's. */
+export function formatListPath({ status, ...query }: RunQuery): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
+  for (const each of status ?? []) search.append('status', each)
+  return `runs?${search}`
+}
+
 /** Reads the routes of the server that the page comes from. */
 export class ServerSource implements Source {
   readonly kind = 'server'
@@ -17,14 +25,11 @@ export class ServerSource implements Source {
     return this.read('inspector/self')
   }
 
-  async listRuns({ status, ...query }: RunQuery): Promise<RunPage> {
-    const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
-    const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
-    for (const each of status ?? []) search.append('status', each)
+  async listRuns(query: RunQuery): Promise<RunPage> {
     const from = performance.now()
     this.#listing++
     try {
-      return await this.#ask(`runs?${search}`)
+      return await this.#ask(formatListPath(query))
     } finally {
       this.#listing--
       const now = performance.now()

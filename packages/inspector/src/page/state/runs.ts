@@ -16,7 +16,8 @@ const pageSize = 60
 const refreshMs = 1_000
 let asked = 0
 
-function readQuery(): RunQuery {
+/** What the list is asked for: the filters of the address. */
+export function readQuery(): RunQuery {
   const { status, agent, tool, outcome, session: sessionId, subject, tag, since } = route.value
   const given = Object.entries({ agent, tool, outcome, sessionId, subject, tag }).filter(([, text]) => text)
   const statuses = (status ?? '')

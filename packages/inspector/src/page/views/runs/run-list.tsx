@@ -1,14 +1,17 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { before, listState, listTrouble, readMore, rows } from '../../state/runs.ts'
+import { before, listState, listTrouble, readMore, readQuery, rows } from '../../state/runs.ts'
 import { hits, keepSearch } from '../../state/search.ts'
+import { formatListPath } from '../../data/server-source.ts'
 import { Boundary } from '../../ui/boundary.tsx'
+import { toMarkdownTable } from '../../ui/markdown-table.ts'
+import { Same } from '../../ui/same.tsx'
+import { Trouble } from '../../ui/trouble.tsx'
 import { Filters, hasFilter } from './filters.tsx'
 import { Hits } from './hits.tsx'
 import { RunEntry, runEntryHeight } from './run-entry.tsx'
 import './runs.css'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** The runs of the ledger, newest first, as the filters let them through; or the events that a search found. */
 export function RunList(): JSX.Element {
@@ -27,7 +30,47 @@ function Runs(): JSX.Element {
     <>
       <Trouble words={listTrouble.value} />
       {listState.value === 'ready' && isEmpty && listTrouble.value === undefined ? <NoRuns /> : <Rows />}
+      <SameList />
     </>
+  )
+}
+
+/** The options of `tallystick list` that filter as the list does. */
+const listOptions = {
+  agent: '--agent',
+  tool: '--tool',
+  outcome: '--outcome',
+  sessionId: '--session',
+} as const
+
+function SameList(): JSX.Element {
+  const query = readQuery()
+  const options = Object.entries(listOptions).flatMap(([name, option]) => {
+    const value = query[name as keyof typeof listOptions]
+    return value === undefined ? [] : [option, value]
+  })
+  const statuses = query.status?.length === 1 ? ['--status', ...query.status] : []
+  return (
+    <Same
+      command={['list', 'LEDGER', ...statuses, ...options]}
+      path={formatListPath(query)}
+      json={() => rows.value}
+      markdown={() =>
+        toMarkdownTable(
+          ['run', 'agent', 'status', 'began', 'first words', 'turns', 'calls', 'cost in $'],
+          rows.value.map(({ runId, agent, status, startedAt, firstWords, turns, toolCalls, costUsd }) => [
+            runId,
+            agent,
+            status,
+            new Date(startedAt).toISOString(),
+            firstWords,
+            turns,
+            toolCalls,
+            costUsd,
+          ]),
+        )
+      }
+    />
   )
 }
 

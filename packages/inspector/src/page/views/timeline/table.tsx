@@ -3,6 +3,9 @@ import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
 import { goTo } from '../../state/open-run.ts'
 import { timeline } from '../../state/timeline.ts'
+import { runId } from '../../state/route.ts'
+import { toMarkdownTable } from '../../ui/markdown-table.ts'
+import { Same } from '../../ui/same.tsx'
 import { formatDuration, showHidden } from '../../ui/text.tsx'
 import type { Mark, Span, SpanKind, WaitKind } from '../../worker/timeline.ts'
 
@@ -92,49 +95,69 @@ export function TimelineTable(): JSX.Element {
     overscan: 12,
   })
   return (
-    <div class="table-scroll" ref={scroller} tabIndex={0}>
-      <div
-        class="table"
-        role="table"
-        aria-label="Timeline"
-        aria-rowcount={lines.length + 1}
-        style={{ height: `${list.getTotalSize() + rowHeight}px` }}
-      >
-        <div role="row" class="line heads" aria-rowindex={1}>
-          {['event', 'after', 'took', 'who', 'what', 'how it ended'].map((head) => (
-            <span role="columnheader" key={head} class={head === 'after' || head === 'took' ? 'num' : ''}>
-              {head}
-            </span>
-          ))}
+    <>
+      <div class="table-scroll" ref={scroller} tabIndex={0}>
+        <div
+          class="table"
+          role="table"
+          aria-label="Timeline"
+          aria-rowcount={lines.length + 1}
+          style={{ height: `${list.getTotalSize() + rowHeight}px` }}
+        >
+          <div role="row" class="line heads" aria-rowindex={1}>
+            {['event', 'after', 'took', 'who', 'what', 'how it ended'].map((head) => (
+              <span role="columnheader" key={head} class={head === 'after' || head === 'took' ? 'num' : ''}>
+                {head}
+              </span>
+            ))}
+          </div>
+          {list.getVirtualItems().map(({ index, start: top }) => {
+            const { seq, from, to, who, what, how } = lines[index]!
+            return (
+              <div
+                role="row"
+                class="line"
+                key={index}
+                aria-rowindex={index + 2}
+                style={{ top: `${top + rowHeight}px` }}
+              >
+                <span role="cell">
+                  <button type="button" class="quiet" onClick={() => goTo(seq)}>
+                    {seq}
+                  </button>
+                </span>
+                <span role="cell" class="num">
+                  {formatDuration(from - start)}
+                </span>
+                <span role="cell" class="num">
+                  {to === undefined ? 'goes on' : formatDuration(to - from)}
+                </span>
+                <span role="cell">{showHidden(who)}</span>
+                <span role="cell">{what}</span>
+                <span role="cell">{showHidden((how ?? '').replaceAll('_', ' '))}</span>
+              </div>
+            )
+          })}
         </div>
-        {list.getVirtualItems().map(({ index, start: top }) => {
-          const { seq, from, to, who, what, how } = lines[index]!
-          return (
-            <div
-              role="row"
-              class="line"
-              key={index}
-              aria-rowindex={index + 2}
-              style={{ top: `${top + rowHeight}px` }}
-            >
-              <span role="cell">
-                <button type="button" class="quiet" onClick={() => goTo(seq)}>
-                  {seq}
-                </button>
-              </span>
-              <span role="cell" class="num">
-                {formatDuration(from - start)}
-              </span>
-              <span role="cell" class="num">
-                {to === undefined ? 'goes on' : formatDuration(to - from)}
-              </span>
-              <span role="cell">{showHidden(who)}</span>
-              <span role="cell">{what}</span>
-              <span role="cell">{showHidden((how ?? '').replaceAll('_', ' '))}</span>
-            </div>
-          )
-        })}
       </div>
-    </div>
+      <Same
+        command={['show', 'LEDGER', runId.value ?? '', '--events']}
+        path={`runs/${runId.value}/steps`}
+        json={() => lines}
+        markdown={() =>
+          toMarkdownTable(
+            ['event', 'after in ms', 'took in ms', 'who', 'what', 'how it ended'],
+            lines.map(({ seq, from, to, who, what, how }) => [
+              seq,
+              from - start,
+              to && to - from,
+              who,
+              what,
+              how,
+            ]),
+          )
+        }
+      />
+    </>
   )
 }
