@@ -55,6 +55,14 @@ async function openExport(shop: Shop, run: string, browser: Browser): Promise<st
   return stdout
 }
 
+/** What a browser has, and the types of these tests do not. */
+interface DropGlobals {
+  readonly DataTransfer: new () => { readonly items: { add(file: unknown): void } }
+  readonly DragEvent: new (type: string, options: object) => unknown
+  readonly File: new (parts: readonly string[], name: string) => unknown
+  readonly document: { readonly body: { dispatchEvent(event: unknown): void } }
+}
+
 // Needs Chromium: scripts/testing/install-chromium.sh installs it.
 describe.skipIf(lacksBrowser)('a run as a page', () => {
   it('opens without a server, with its child runs', async () => {
@@ -115,5 +123,36 @@ describe.skipIf(lacksBrowser)('a run as a page', () => {
     ])
     const none = await tallystickHere('export', shop.ledgerPath, '--run', 'none', '--format', 'html')
     expect([none.code, none.stdout]).toEqual([5, ''])
+  })
+
+  it('is taken when its lines are dropped on a page, and refused with the line that is wrong', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start()
+    const { stdout } = await tallystickHere('export', shop.ledgerPath, '--run', runId)
+    await using browser = await openBrowser({ viewport: { width: 1280, height: 800 } })
+    const { page, faults } = browser
+    const other = await shop.start()
+    await openExport(shop, other.runId, browser)
+    const drop = (name: string, text: string): Promise<void> =>
+      page.evaluate(
+        ([file, lines]) => {
+          const { DataTransfer, DragEvent, File, document } = globalThis as unknown as DropGlobals
+          const dataTransfer = new DataTransfer()
+          dataTransfer.items.add(new File([lines], file))
+          document.body.dispatchEvent(
+            new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }),
+          )
+        },
+        [name, text] as const,
+      )
+    const list = page.getByRole('navigation', { name: 'Runs' })
+    await drop('broken.jsonl', `${stdout.split('\n')[0]}\n{`)
+    await list.getByRole('alert').getByText('Line 2 is not JSON').waitFor()
+    await drop('other.jsonl', stdout)
+    await page.getByRole('heading', { name: 'other.jsonl' }).waitFor()
+    await list.getByRole('listitem').first().getByRole('button').click()
+    await page.getByRole('region', { name: 'Conversation' }).getByText('It is "tea" for 5 USD.').waitFor()
+    expect(new URL(page.url()).hash).toContain(runId)
+    expect(faults).toEqual([])
   })
 })

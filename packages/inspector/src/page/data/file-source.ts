@@ -1,14 +1,17 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import type { RunPage, RunQuery, RunRow, Self } from '../../api.ts'
-import type { RunOrigin } from '../worker/run-worker.ts'
+import type { RunOrigin } from '../worker/run-origin.ts'
 import { type Source, SourceError } from './source.ts'
-
-/** The element that holds the lines of an export within the page; one beside it for each run holds the rows of its record. */
-const embeddedId = 'export'
-const recordIdOf = (runId: string): string => `record-${runId}`
 
 /** Finds the rows of a run, one as JSON a line; `undefined` if the export has none. */
 type ReadRecord = (runId: string) => readonly string[] | undefined
+
+/** The messages that a line leaves out, since an earlier one has them. */
+interface SharedMessages {
+  readonly runId: string
+  readonly seq: number
+  readonly messages: number
+}
 
 /** Runs of an export, in memory. */
 export class FileSource implements Source {
@@ -25,11 +28,26 @@ export class FileSource implements Source {
     for (const line of lines) {
       number++
       if (line.trim() === '') continue
-      const { runId } = parseLine(line, number)
-      const known = this.#runs.get(runId)
-      if (known) known.push(line)
-      else this.#runs.set(runId, [line])
+      const event = parseLine(line, number)
+      const whole = this.#makeWhole(event, number)
+      const known = this.#runs.get(event.runId)
+      if (known) known.push(whole ?? line)
+      else this.#runs.set(event.runId, [whole ?? line])
     }
+  }
+
+  /** An export holds messages once that several runs begin with: the line with those of earlier runs, too. */
+  #makeWhole(event: RuntimeEvent, number: number): string | undefined {
+    if (event.type !== 'history_carried' || !('shared' in event)) return undefined
+    const { shared, ...own } = event as typeof event & { readonly shared: SharedMessages }
+    const other = this.#runs.get(shared.runId)?.[shared.seq - 1]
+    const { messages = [] } = other === undefined ? {} : (JSON.parse(other) as Partial<typeof event>)
+    if (messages.length >= shared.messages) {
+      return JSON.stringify({ ...own, messages: [...messages.slice(0, shared.messages), ...own.messages] })
+    }
+    throw new SourceError(
+      `Line ${number} begins with ${shared.messages} messages of event ${shared.seq} of run ${shared.runId}, which no line before it holds. Drop the whole export.`,
+    )
   }
 
   async readSelf(): Promise<Self> {
@@ -103,18 +121,4 @@ function describeRun(lines: readonly string[]): RunRow {
     ...(last.type === 'run_finished' && last.costUsd !== undefined && { costUsd: last.costUsd }),
     tools: [],
   }
-}
-
-/** The export that this page was made with; `undefined` without one. */
-export function readEmbedded(): FileSource | undefined {
-  const element = document.getElementById(embeddedId)
-  if (element === null) return undefined
-  return new FileSource(element.dataset['title'] ?? 'export', splitLines(element), (runId) => {
-    const record = document.getElementById(recordIdOf(runId))
-    return record === null ? undefined : splitLines(record).filter((line) => line !== '')
-  })
-}
-
-function splitLines(element: HTMLElement): string[] {
-  return (element.textContent ?? '').split('\n')
 }

@@ -1,5 +1,5 @@
 import type { RunPage, RunQuery, Self } from '../../api.ts'
-import type { RunOrigin } from '../worker/run-worker.ts'
+import type { RunOrigin } from '../worker/run-origin.ts'
 import { type Source, SourceError } from './source.ts'
 
 /** The stream of all events begins with the first one of the ledger, so the list is read again instead, while it is seen. */

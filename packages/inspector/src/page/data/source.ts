@@ -1,5 +1,5 @@
 import type { RunPage, RunQuery, Self } from '../../api.ts'
-import type { RunOrigin } from '../worker/run-worker.ts'
+import type { RunOrigin } from '../worker/run-origin.ts'
 
 /** A problem that a source reports, in words for people. */
 export class SourceError extends Error {}

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { readEmbedded } from '../data/file-source.ts'
+import { readEmbedded } from '../data/embedded.ts'
 import { ServerSource } from '../data/server-source.ts'
 import type { Source } from '../data/source.ts'
 

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { takeDroppedExports } from '../state/dropped.ts'
 import { keepOpenRun, lines, lastSeq, runFault, runTrouble } from '../state/open-run.ts'
 import { go, route } from '../state/route.ts'
 import { keepRuns, may, rows, self } from '../state/runs.ts'
@@ -40,7 +41,8 @@ const right: readonly Tab[] = [
 ]
 
 export function App(): JSX.Element {
-  useEffect(() => keepRuns(), [])
+  useEffect(() => takeDroppedExports(), [])
+  useEffect(() => keepRuns(), [source.value])
   useEffect(() => keepOpenRun(), [])
   const { run } = route.value
   const title = self.value?.title ?? 'Inspector'

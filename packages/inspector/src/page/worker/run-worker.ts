@@ -13,13 +13,9 @@ import { RunModel } from './run-model.ts'
 import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
 import { RecordVerifier, type Trust } from './trust.ts'
+import type { RunOrigin } from './run-origin.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
 import { describeWaits, type Waits } from './waits.ts'
-
-/** Where the events of a run come from: a server, or lines of an export. */
-export type RunOrigin =
-  | { readonly kind: 'server'; readonly url: string }
-  | { readonly kind: 'lines'; readonly lines: readonly string[]; readonly record?: readonly string[] }
 
 /** How far the events of the run have come. */
 export interface Progress {
