@@ -179,7 +179,9 @@ describe.skipIf(program === undefined)('the engine on Restate', () => {
 
   test('a worker that stops gives back what has not ended, and what waits for a place', async () => {
     const { wake, work, settled, name } = openBed()
-    const worker = await work(2)
+    // What is not flushed in time goes to the next worker at the same address only.
+    const port = await findFreePort()
+    const worker = await work(2, port)
     for (const id of ['quick', 'slow']) await wake(id)
     const calls = [await worker.next(), await worker.next()]
     await wake('late')
@@ -188,7 +190,7 @@ describe.skipIf(program === undefined)('the engine on Restate', () => {
     expect(calls.every((call) => call.signal.aborted)).toBe(true)
     calls.find((call) => call.wake.runId === 'quick')!.end()
     await stopped
-    const later = await work(2)
+    const later = await work(2, port)
     const [one, two] = [await later.next(), await later.next()]
     expect([one.wake.runId, two.wake.runId].toSorted()).toEqual(['late', 'slow'])
     for (const call of [one, two]) call.end()

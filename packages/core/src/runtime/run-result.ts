@@ -36,7 +36,9 @@ export async function loadState(ledger: Ledger, runId: RunId, toSeq?: number): P
 export async function foldFollowed(ledger: Ledger, state: RunState, event: RuntimeEvent): Promise<RunState> {
   if (event.seq <= state.seq) return state
   if (event.epoch === state.epoch) return audit(state, event)
-  return (await loadState(ledger, event.runId)) ?? state
+  let anew: RunState | undefined
+  for await (const each of ledger.read(event.runId)) anew = audit(anew, each)
+  return anew ?? state
 }
 
 /** Returns the first event of a run, which has its agent, options and origin; `undefined` if the ledger has no such run. */
