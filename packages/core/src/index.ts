@@ -73,6 +73,7 @@ export {
 export type { CommandAcknowledgement } from './runtime/commands.ts'
 export type { DriveOptions, PostOptions, Rest, StartData } from './runtime/drive.ts'
 export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
+export type { PartialOutput } from './runtime/partial-output.ts'
 export type {
   AnsweredRun,
   EndedRun,

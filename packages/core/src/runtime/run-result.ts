@@ -194,9 +194,19 @@ export async function readResult<Output>(
   agent: Agent<Output> | undefined,
 ): Promise<RunResult<Output>> {
   const result = await withFailure(await readResultWithChildren(state, ledger), state, ledger)
-  if (state.output === undefined || agent?.output === undefined) return result as RunResult<Output>
-  const read = await agent.output.read(state.output.value)
-  if ('output' in read) return { ...result, output: read.output }
+  if (state.output === undefined) return result as RunResult<Output>
+  return { ...(result as RunResult<Output>), output: await readOutput(state, state.output.value, agent) }
+}
+
+/** Returns a recorded answer as the agent's schema parses it; as it is if this process does not know the agent. */
+export async function readOutput<Output>(
+  state: RunState,
+  value: Json,
+  agent: Agent<Output> | undefined,
+): Promise<Output> {
+  if (agent?.output === undefined) return value as Output
+  const read = await agent.output.read(value)
+  if ('output' in read) return read.output
   throw new ConfigurationError(
     `The answer of run ${state.runId} does not match today's output schema of the agent ${state.agent}: ${read.error}. The recorded answer is unchanged; read the run with the schema that it was started with.`,
   )

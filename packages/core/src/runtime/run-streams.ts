@@ -1,6 +1,8 @@
 import {
+  concatMap,
   filter,
   map,
+  of,
   type Observable,
   type Observer,
   scan,
@@ -9,6 +11,7 @@ import {
   type Subscription,
   type Unsubscribable,
 } from 'rxjs'
+import type { Agent } from '../agent/agent.ts'
 import type { RuntimeEvent } from '../events/event.ts'
 import { Wakeup } from '../ledger/changes.ts'
 import { evolve } from '../machine/evolve.ts'
@@ -17,7 +20,9 @@ import type { RunState } from '../machine/state.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { flatten, IsolatedObservable } from '../values/observables.ts'
+import { AnswerReader, type PartialOutput, type WrittenAnswer } from './partial-output.ts'
 import type { RunDriver } from './run-driver.ts'
+import { readOutput } from './run-result.ts'
 
 /** The events of a run from now on, for all that follow it in this process. Those that come after an error get it, too. */
 export class LiveEvents extends Subject<RuntimeEvent> {
@@ -231,12 +236,26 @@ async function* iterateEvents(
   }
 }
 
+/** The model's text piece by piece, after the event `after`, until the run stops. */
+async function* iterateText(
+  events: AsyncIterable<RuntimeEvent>,
+  after: number,
+): AsyncGenerator<string, void, undefined> {
+  let state: RunState | undefined
+  let shown = noText
+  for await (const event of events) {
+    state = evolve(state, event)
+    shown = advanceShownText(shown, { event, state })
+    if (event.seq > after) for (const { type, text } of shown.updates) if (type === 'text') yield text
+  }
+}
+
 /**
  * Several views of a run's ledger. Every subscriber gets all of a view, however late it comes;
  * each completes after `run_finished`, and stays open while the run is suspended. Where the ledger is closed before, each
  * errors with the `LedgerUnavailableError` of any read then: it was cut off, and the run has not ended.
  */
-export interface RunStreams extends AsyncIterable<RuntimeEvent> {
+export interface RunStreams<Output = unknown> extends AsyncIterable<RuntimeEvent> {
   /**
    * Every event, once it is in the ledger. Where `outputStream` of an agent shows another text than the model wrote, the
    * ledger alone holds what it wrote.
@@ -254,16 +273,34 @@ export interface RunStreams extends AsyncIterable<RuntimeEvent> {
    * again, by a guardrail, or by an answer that has to be written again. `withdrawn` names the end of what was shown.
    */
   readonly textUpdates$: Observable<TextUpdate>
+  /**
+   * The output while the model writes it, from what is on record: each value is a beginning of the answer, by the
+   * agent's schema, and
+   * the last is the `output` of the result. `undefined` says that what came before is no part of the answer: an
+   * attempt failed,
+   * a guardrail took it back, the answer did not fit, or it was no answer but came before a tool call. It then begins
+   * anew. Of an agent
+   * without an output schema it is the text so far.
+   */
+  readonly partialOutput$: Observable<PartialOutput<Output> | undefined>
+  /**
+   * The model's text piece by piece as it is written, until the run stops: `for await (const text of run.text())`.
+   * What is taken back of it
+   * (see `textUpdates$`) stays with its reader, and the text in its place follows.
+   */
+  text(): AsyncGenerator<string, void, undefined>
   /** The events one by one, until the run stops. */
   [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
 }
 
+const wholeRun: EventRange = { after: 0, from: 0, show: (event) => event }
+
 /** The views of a run after one of its events, or of the whole run after 0; `show` makes each event what its readers see. */
-export function createStreams(
+export function createStreams<Output>(
   run: RunDriver,
   after: number,
   show: (event: RuntimeEvent) => RuntimeEvent,
-): RunStreams {
+): RunStreams<Output> {
   const events$ = streamEvents(run, { after, from: after, show })
   // Put together for each subscriber: most runs are read in one view, and thousands may be under way.
   const derive = <T>(toView: (folded$: Observable<FoldedEvent>) => Observable<T>): Observable<T> =>
@@ -291,6 +328,17 @@ export function createStreams(
       ),
     ),
     textUpdates$: derive((folded$) => streamTextUpdates(folded$).pipe(filter(({ seq }) => seq > after))),
+    partialOutput$: derive((folded$) =>
+      streamWrittenAnswers(folded$).pipe(
+        filter(({ state }) => state.seq > after),
+        concatMap(({ state, value, isWhole }) =>
+          isWhole && value !== undefined
+            ? readOutput(state, value, run.parts.agents.find(state.agent) as Agent<PartialOutput<Output>>)
+            : of(value as PartialOutput<Output>),
+        ),
+      ),
+    ),
+    text: () => iterateText(iterateEvents(streamEvents(run, wholeRun), run.result, 0), after),
     [Symbol.asyncIterator]: () => iterateEvents(events$, run.result, after),
   }
 }
@@ -312,7 +360,7 @@ export interface FinalText {
 }
 
 /** An event, and the state after it. */
-interface FoldedEvent {
+export interface FoldedEvent {
   readonly event: RuntimeEvent
   readonly state: RunState
 }
@@ -331,6 +379,19 @@ export const noText: ShownText = { text: '', isMessage: false, updates: [] }
 /** The model's text as it is written, and text that is taken back. */
 function streamTextUpdates(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
   return flatten(folded$.pipe(scan(advanceShownText, noText)), ({ updates }) => updates)
+}
+
+/** What is known of the answer while it is written, with the state at that moment. */
+function streamWrittenAnswers(
+  folded$: Observable<FoldedEvent>,
+): Observable<WrittenAnswer & { readonly state: RunState }> {
+  const reader = new AnswerReader()
+  let shown = noText
+  return flatten(folded$, (folded) => {
+    shown = advanceShownText(shown, folded)
+    const written = reader.next(folded, shown)
+    return written ? [{ ...written, state: folded.state }] : []
+  })
 }
 
 /** Returns what a reader is shown after an event. */

@@ -37,13 +37,13 @@ import { toUserMessage } from './start-run.ts'
  * has failed (another process took the run over, the ledger cannot be written) they reject with that failure:
  * `resume` makes a new handle.
  */
-export interface Run<Output = unknown> extends RunStreams {
+export interface Run<Output = unknown> extends RunStreams<Output> {
   readonly id: RunId
   /**
    * The same views, starting after the event with this number, such as `result.seq` of the last result. If the run
    * has no event with that number, the streams error.
    */
-  after(seq: number): RunStreams
+  after(seq: number): RunStreams<Output>
   /**
    * The model's text as this process gets it, before it is on record: without `seq`, and without text that another process gets.
    * No other view waits for it. Errors unless the runtime was created with `liveText`; ends with the run.
@@ -138,7 +138,7 @@ export function createRun<Output>(
     shown.event(event)
     return toShownEvent(event)
   }
-  const streams = createStreams(driver, 0, show)
+  const streams = createStreams<Output>(driver, 0, show)
   /** Sends what `toCommand` makes of a caller's decision, unless that has a fault. The caller may not wait for the answer. */
   const sendDecision = (
     verb: string,

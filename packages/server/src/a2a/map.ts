@@ -94,6 +94,7 @@ export class TaskView {
     approval_requested: null,
     approval_decided: null,
     call_progressed: null,
+    output_written: null,
     call_ended: null,
     step_ended: null,
     run_reopened: ({ state: { at } }) => {

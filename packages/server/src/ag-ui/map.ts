@@ -80,6 +80,7 @@ class AgUiView {
         { type: 'REASONING_END', messageId },
       ]
     },
+    output_written: ({ value }) => [{ type: 'CUSTOM', name: 'output', value }],
     call_started: ({ toolCallId, name }) => this.#startCall(toolCallId, name),
     call_input_added: ({ toolCallId, text: delta }) => {
       const open = this.#open.get(toolCallId)

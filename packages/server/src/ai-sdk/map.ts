@@ -37,6 +37,7 @@ export const uiMessageTable: MoveTable<UiMessageChunk> = {
   part_started: ({ kind, partId }) => [{ type: `${kind}-start`, id: partId }],
   part_added: ({ kind, partId, text }) => [{ type: `${kind}-delta`, id: partId, delta: text }],
   part_ended: ({ kind, partId }) => [{ type: `${kind}-end`, id: partId }],
+  output_written: ({ outputId: id, value: data }) => [{ type: 'data-output', id, data }],
   step_withdrawn: () => [{ type: 'reset-step' }],
   call_started: ({ toolCallId, name: toolName }) => [
     { type: 'tool-input-start', toolCallId, toolName, dynamic: true },
@@ -140,6 +141,12 @@ export class UiMessages {
     part_added: ({ partId, text }) =>
       this.#change(partId, (part) => ({ text: `${String(part['text'])}${text}` })),
     part_ended: ({ partId }) => this.#change(partId, () => ({ state: 'done' })),
+    output_written: ({ outputId: id, value: data }) => {
+      const part = this.#message.parts.find((each) => each['id'] === id)
+      return part
+        ? this.#note(() => Object.assign(part, { data }))
+        : this.#add({ type: 'data-output', id, data })
+    },
     step_withdrawn: () =>
       this.#note(() => {
         const { parts } = this.#message

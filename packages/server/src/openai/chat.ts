@@ -141,6 +141,7 @@ function createTable<Out>(names: ChatNames, output: ChatOutput<Out>): MoveTable<
     approval_requested: null,
     approval_decided: null,
     call_progressed: null,
+    output_written: null,
     call_ended: null,
     step_ended: null,
     run_reopened: ({ state: { runId, agent, at, totals } }) => {

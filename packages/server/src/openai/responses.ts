@@ -172,6 +172,7 @@ export function createResponseTable(names: ResponseNames = {}): MoveTable<Respon
     approval_requested: null,
     approval_decided: null,
     call_progressed: null,
+    output_written: null,
     call_ended: null,
     step_ended: null,
     // A request that supplies what a run waits for gets a new response.

@@ -1,5 +1,6 @@
 import type { PendingApproval, RunState, RuntimeEvent, Usage } from '@tallystick/core'
 import {
+  AnswerReader,
   type DeferredCall,
   advanceShownText,
   noText,
@@ -13,6 +14,7 @@ import type {
   EventOf,
   EventType,
   FinishReason,
+  Json,
   JsonObject,
   LimitName,
   Outcome,
@@ -60,6 +62,8 @@ interface MoveBodies {
   part_started: ReplyPart
   part_added: ReplyPart & { readonly text: string }
   part_ended: ReplyPart
+  /** More of the answer is there, by the agent's output schema; `null` where what was there is no part of it any more. */
+  output_written: { readonly outputId: string; readonly value: Json }
   call_started: { readonly toolCallId: string; readonly name: string }
   call_input_added: { readonly toolCallId: string; readonly text: string }
   call_requested: { readonly toolCallId: string; readonly name: string; readonly input: JsonObject }
@@ -133,6 +137,7 @@ type KeptMove = MoveOf<'call_started'> | MoveOf<'call_requested'>
 export class RunMoves {
   #state: RunState | undefined
   #shown: ShownText = noText
+  readonly #answers = new AnswerReader()
   #open: (ReplyPart & { readonly part: number }) | undefined
   #kept: KeptMove[] = []
   /** True if the step has shown anything that could be withdrawn. */
@@ -161,8 +166,9 @@ export class RunMoves {
     this.#state = state
     this.#shown = advanceShownText(this.#shown, { event, state })
     const map = this.#table[event.type] as ((event: RuntimeEvent) => readonly RunMove[]) | null
-    const [before, after] = [this.#movesBefore(event), this.#textMoves(event)]
-    return [...before, ...after, ...(map?.(event) ?? []), ...this.#inputMoves(event, waiting)]
+    const shown = [...this.#movesBefore(event), ...this.#textMoves(event)]
+    const output = this.#outputMoves(event, shown)
+    return [...shown, ...output, ...(map?.(event) ?? []), ...this.#inputMoves(event, waiting)]
   }
 
   /**
@@ -207,6 +213,19 @@ export class RunMoves {
       // The attempt was withdrawn whole already.
       return this.#hasContent ? [...this.#withdraw(), ...this.#kept] : []
     })
+  }
+
+  #outputMoves(event: RuntimeEvent, before: readonly RunMove[]): readonly RunMove[] {
+    const state = this.#state
+    if (state === undefined) return []
+    const written = this.#answers.next({ event, state }, this.#shown)
+    // The text of an answer without a schema is its own view. What was written of a step that is void is void with it.
+    if (written === undefined || state.definition.output === undefined) return []
+    const { value } = written
+    if (value === undefined && before.some(({ type }) => type === 'step_withdrawn')) return []
+    return [
+      { type: 'output_written', outputId: `${state.runId}.output.${this.#answer}`, value: value ?? null },
+    ]
   }
 
   /** The moves of each type of event besides those for text and input; null for none. */
