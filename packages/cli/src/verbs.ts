@@ -110,6 +110,11 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
       example: 'tallystick raise runs.db latest maxTurns 40 --by ann',
       load: async () => (await import('./verbs/decide.ts')).declareRaise,
     },
+    feedback: {
+      summary: 'say what you think of a run that has ended: a score, a note, or both',
+      example: `tallystick feedback runs.db latest --score 0 --note 'the wrong order' --by ann`,
+      load: async () => (await import('./verbs/decide.ts')).declareFeedback,
+    },
     cancel: {
       summary: 'ask a run to stop',
       example: `tallystick cancel runs.db latest --reason 'the shop is closed'`,

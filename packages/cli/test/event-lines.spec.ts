@@ -205,6 +205,9 @@ describe('what a person sees of a run', () => {
     [sample('limit_raised'), note('ada raised the limit maxTurns to 12')],
     [sample('cancel_requested'), note('cancelled by ada: Enough.')],
     [sample('cancel_requested', { by: undefined, reason: undefined }), note('cancelled')],
+    [sample('feedback_given'), note('ada gave the score 0.5: Half of it is right.')],
+    [sample('feedback_given', { score: undefined }), note('ada gave feedback: Half of it is right.')],
+    [sample('feedback_given', { note: undefined }), note('ada gave the score 0.5')],
   ])('says it in one line: $type', (event, text) => {
     expect(shown(event)).toBe(text)
   })
@@ -302,6 +305,8 @@ describe('an event in a few words', () => {
     [sample('limit_raised'), 'maxTurns 12'],
     [sample('cancel_requested'), 'Enough.'],
     [sample('cancel_requested', { reason: undefined }), ''],
+    [sample('feedback_given'), 'ada 0.5 Half of it is right.'],
+    [sample('feedback_given', { score: undefined, note: undefined }), 'ada'],
     [sample('run_finished'), 'answered'],
   ])('is its type and what tells it from others: $type', (event, words) => {
     expect(formatEvent(event, 200)).toBe(`${event.type} ${words}`.trim())

@@ -86,6 +86,7 @@ describe('the story of a run', () => {
       ...(['run_resumed', 'run_finished', 'history_edited', 'input_settled', 'tool_deferred'] as const),
       ...(['compaction_started', 'context_compacted', 'agent_handed_off', 'guardrail_tripped'] as const),
       ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),
+      'feedback_given',
     ]
     expect(kinds).toEqual({
       ...Object.fromEntries(eventTypes.map((type) => [type, notes.includes(type) ? 'note' : undefined])),

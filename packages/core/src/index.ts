@@ -71,6 +71,7 @@ export {
   type TokenRefusal,
 } from './runtime/approval-tokens.ts'
 export type { CommandAcknowledgement } from './runtime/commands.ts'
+export type { Feedback } from './runtime/feedback.ts'
 export type { DriveOptions, PostOptions, Rest, StartData } from './runtime/drive.ts'
 export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
 export type { PartialOutput } from './runtime/partial-output.ts'

@@ -55,6 +55,7 @@ export {
   finishReasons,
   type ForkWrites,
   type GuardedThing,
+  isAfterEnd,
   type ParentRef,
   parseEvent,
   type Removed,

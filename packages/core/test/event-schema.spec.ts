@@ -233,4 +233,5 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   limit_reached: ['limit', 'max', 'used', 'policy'],
   limit_raised: ['limit', 'max', 'by'],
   cancel_requested: [],
+  feedback_given: ['by'],
 }

@@ -43,6 +43,35 @@ describe('a moment', () => {
     ])
   })
 
+  it('shows what was said of the run after its end, and no longer a run', async () => {
+    const events = await record('Blue sea.')
+    const { seq, at, turn, runId, epoch } = events.at(-1)!
+    const said = (number: number, body: object) =>
+      ({
+        runId,
+        epoch,
+        turn,
+        v: 1,
+        seq: seq + number,
+        at: at + 3_600_000,
+        type: 'feedback_given',
+        ...body,
+      }) as never
+    const model = new RunModel()
+    model.add([...events, said(1, { by: 'ada', score: 0.5 }), said(2, { by: 'bob', note: 'Too blue.' })])
+    const shown = (upTo: number) =>
+      describeMoment(model, upTo)!.conversation.flatMap(({ kind, name, outcome, text }) =>
+        kind === 'feedback' ? [[name, outcome, text.text]] : [],
+      )
+    expect(shown(seq)).toEqual([])
+    expect(shown(seq + 2)).toEqual([
+      ['ada', 'score 0.5', ''],
+      ['bob', undefined, 'Too blue.'],
+    ])
+    expect(describeMoment(model, seq + 2)!.next.kind).toBe('finished')
+    expect(model.timeline.build()).toMatchObject({ to: at, isEnded: true })
+  })
+
   it('is small though a result is not', async () => {
     const events = await record('x'.repeat(8_000_000))
     const model = new RunModel()

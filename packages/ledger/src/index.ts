@@ -28,6 +28,7 @@ export {
 export type {
   ListedRun,
   NamedCall,
+  FeedbackFilter,
   RunSummary,
   RunWaits,
   RunStatus,
@@ -35,7 +36,7 @@ export type {
 } from './projection/run-summary.ts'
 export { findWorst, type WorstEnding } from './projection/run-summary.ts'
 export { readBeginnings, readFirstInputs, type RunBeginning } from './projection/ended-runs.ts'
-export type { CallCount } from './projection/run-accumulator.ts'
+export type { CallCount, FeedbackSummary } from './projection/run-accumulator.ts'
 export {
   fitsFilter,
   readRunSummaries,

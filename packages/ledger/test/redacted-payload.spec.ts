@@ -127,6 +127,9 @@ it('leaves of each event its facts, and no text of its content', () => {
         "price.source",
         "failure.requestId",
       ],
+      "feedback_given": [
+        "by",
+      ],
       "guardrail_tripped": [
         "guardrail",
       ],

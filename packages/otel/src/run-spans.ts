@@ -264,6 +264,7 @@ export class RunSpans {
       this.#mark(event, { [own.name]: event.limit, [own.value]: event.max, [own.action]: event.policy }),
     limit_raised: (event) => this.#mark(event, { [own.name]: event.limit, [own.value]: event.max }),
     cancel_requested: (event) => this.#mark(event, {}),
+    feedback_given: null,
   }
 
   readonly #content: RunContent | undefined

@@ -274,6 +274,8 @@ class LedgerTracing implements RunTracing {
   }
 
   async #trace(event: RuntimeEvent): Promise<void> {
+    // The spans of the run have ended.
+    if (event.type === 'feedback_given') return
     const run = this.#runs.get(event.runId) ?? (await this.#readRun(event))
     if (run === undefined) return
     this.#runs.delete(event.runId)

@@ -151,6 +151,7 @@ const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
   limit_reached: 'yes',
   limit_raised: 'yes',
   cancel_requested: 'yes',
+  feedback_given: 'noted',
 }
 
 /**
@@ -329,12 +330,12 @@ function toTail(
   const tail = events.filter(({ seq }) => seq > (last?.seq ?? 0))
   const { parent } = events[0] as EventOf<'run_started'>
   const own = parent?.relation === 'fork' ? events.filter(({ seq }) => seq > parent.seq) : events
-  const end = events.at(-1) as RuntimeEvent
+  const end = events.find((event) => event.type === 'run_finished')
   const answer = events.findLast((event) => event.type === 'assistant_message_finished')
   return {
     runId,
     ...(first && { partsAt: first.seq }),
-    ...(end.type === 'run_finished' && { reason: end.reason }),
+    ...(end && { reason: end.reason }),
     text: answer ? joinText(answer.parts) : '',
     ...sumSpending(tail),
     own: sumSpending(own),

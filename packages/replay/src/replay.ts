@@ -286,6 +286,7 @@ const isOpening: Readonly<Record<EventType, boolean>> = {
   limit_reached: false,
   limit_raised: false,
   cancel_requested: false,
+  feedback_given: false,
 }
 
 /** Only the first facts of one decision are left on record. */

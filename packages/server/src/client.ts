@@ -174,6 +174,22 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     }
   }
 
+  /**
+   * Records what the user says of a run that has ended: a score, a note, or both. `runId` is in the `metadata` of its message.
+   * Rejects with the answer of a server that refuses it. The `api` of this transport has to end with `/chat/AGENT`.
+   */
+  async feedback(
+    runId: string,
+    feedback: { readonly score?: number; readonly note?: string },
+  ): Promise<void> {
+    const [chat = ''] = /\/chat\/[^/]+\/?$/.exec(this.api) ?? []
+    if (chat === '')
+      throw new Error(`The api of this transport is ${this.api}, and has to end with /chat/AGENT.`)
+    const path = `${this.api.slice(0, -chat.length)}/runs/${encodeURIComponent(runId)}/feedback`
+    const response = await this.#sendTo(path, { method: 'POST', body: JSON.stringify(feedback) })
+    if (!response.ok) throw new Error(await response.text())
+  }
+
   #end(reading: object): void {
     this.#reading.delete(reading)
     if (this.#reading.size > 0) return
@@ -226,10 +242,14 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
   }
 
   async #send(path: string, init: RequestInit = {}): Promise<Response> {
+    return await this.#sendTo(`${this.api}${path}`, init)
+  }
+
+  async #sendTo(url: string, init: RequestInit): Promise<Response> {
     const headers = new Headers(await resolveOption(this.headers))
     const credentials = await resolveOption(this.credentials)
     if (init.body !== undefined) headers.set('content-type', 'application/json')
-    return await (this.fetch ?? globalThis.fetch)(`${this.api}${path}`, {
+    return await (this.fetch ?? globalThis.fetch)(url, {
       ...init,
       headers,
       ...(credentials && { credentials }),

@@ -27,6 +27,7 @@ interface StoppedRun {
 /** An agent whose run is in the state in which an operation is of use. */
 function agentFor(operationId: string): ReturnType<typeof payingAgent> {
   if (operationId === 'settleRun') return deferringAgent()
+  if (operationId === 'giveFeedback') return tellingAgent('cashier', 'One.')
   return operationId === 'createChatCompletion'
     ? tellingAgent('cashier', 'One.', 'Two.')
     : payingAgent('cashier')

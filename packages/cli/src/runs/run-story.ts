@@ -230,6 +230,7 @@ const roles: Readonly<Record<EventType, 'note' | 'part' | null>> = {
   limit_reached: 'note',
   limit_raised: 'note',
   cancel_requested: 'note',
+  feedback_given: 'note',
 }
 
 /** The types of events that a story is made of. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
+import { createRuntime, type Ledger, type PendingApproval, type RunId } from '@tallystick/core'
 import { findInputFault, omitUndefined } from '@tallystick/core/internal'
 import {
   toCanonicalJson,
@@ -20,10 +20,12 @@ import {
 import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { formatJson } from '../command/text.ts'
+import { parseScore } from '../command/where.ts'
 import { findCall, type NamedRun, readParents, withRun } from '../runs/find-run.ts'
 import { readWaits } from '../runs/run-status.ts'
 
-// Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next.
+// Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next; feedback on a run that has
+// ended is recorded at once.
 
 export function declareApprove(verb: Command, context: CommandContext): void {
   declareCall(verb)
@@ -182,6 +184,27 @@ export function declareRaise(verb: Command, context: CommandContext): void {
         }
         const command = { type: 'raise_limit' as const, limit, max, by, ...omitUndefined({ reason }) }
         await recordCommand(context, { ledger, ledgerPath, runId, command })
+      })
+    })
+}
+
+export function declareFeedback(verb: Command, context: CommandContext): void {
+  declareRunArguments(verb)
+    .option('--score <number>', 'higher is better, such as 0 to 1', parseScore)
+    .option('--note <text>', 'in words', parseFilled)
+    .option('--by <name>', 'who says it (default: the name of your account)', parseFilled)
+    .action((ledgerPath, run, { score, note, by = readAccountName() }) => {
+      if ((score ?? note) === undefined)
+        throw new CommandError(
+          'usage',
+          'Say what you think of the run: --score NUMBER, --note TEXT, or both.',
+        )
+      return withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
+        const feedback = { by, ...omitUndefined({ score, note }) }
+        const answer = await createRuntime({ ledger }).feedback(runId, feedback)
+        if (!answer.accepted) throw new CommandError('refused', answer.message)
+        if (context.json) return await printJson(context, { runId, feedback })
+        context.say(`Recorded: feedback of ${by} on run ${runId}.`)
       })
     })
 }

@@ -19,6 +19,7 @@ import {
 } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
 import type { ExitCode } from '../command/exit-code.ts'
+import { addCondition, type Where, whereHelp } from '../command/where.ts'
 import { formatTime } from '../command/text.ts'
 import { findRun, readInputTexts } from '../runs/find-run.ts'
 import { type SummarizedLedger, UnreadableRuns, withLedger, withSummaries } from '../runs/open-ledger.ts'
@@ -32,6 +33,7 @@ interface ListFilter {
   readonly agent?: string
   readonly tool?: string
   readonly outcome?: Outcome
+  readonly where?: Where
   readonly since?: GivenMoment
   readonly before?: string
 }
@@ -50,13 +52,15 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
     .option('--agent <name>', 'only runs in which this agent is or was active')
     .option('--tool <name>', 'only runs with a call of this tool')
     .addOption(new Option('--outcome <outcome>', 'only runs with a call with this outcome').choices(outcomes))
+    .option('--where <condition>', whereHelp, addCondition)
     .option('--since <when>', 'only runs with an event since then: 12h, 3d, 2026-06-30', parseMoment)
     .option('--before <run>', 'only runs that the list shows after this one: the next page')
     .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', parseWholeNumber)
     .action(async (ledgerPath, { limit: given, ...filter }) => {
-      const { session, status, agent, tool, outcome, since } = filter
+      const { session, status, agent, tool, outcome, since, where } = filter
       // Filters over all runs need summaries that are kept; other lists read one run after the other.
-      const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
+      const isOfAll =
+        session === undefined && (status ?? agent ?? tool ?? outcome ?? since ?? where) !== undefined
       const open = (use: (opened: SummarizedLedger) => Promise<ExitCode>): Promise<ExitCode> =>
         isOfAll
           ? withSummaries(context, ledgerPath, use)
@@ -102,6 +106,7 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
             const words = Object.entries({ ...asked, before: last }).flatMap(([name, value]) =>
               value === undefined ? [] : [`--${name}`, `${value}`],
             )
+            words.push(...(where?.texts ?? []).flatMap((text) => ['--where', text]))
             const next = formatCommand(programName, 'list', ledgerPath, ...words)
             say(`There are more. The next page: ${next}`)
           }
@@ -141,18 +146,25 @@ async function* withInputs(
 async function* readRuns(
   { ledger, options, context: { programName, now } }: SummarizedLedger,
   ledgerPath: string,
-  { session: sessionId, status, agent, tool, outcome, since, before: named }: ListFilter,
+  { session, status, agent, tool, outcome, since, where, before: named }: ListFilter,
 ): AsyncGenerator<ListedRun> {
   const before = named === undefined ? undefined : await findRun(ledger, named, { programName, ledgerPath })
-  const filter: SummaryFilter = omitUndefined({
-    ...{ agent, tool, outcome, before, statuses: toStatuses(status) },
-    since: since && toTime(since, now()),
-  })
+  const { sessionId: whereSession, ...conditions } = where?.filter ?? {}
+  const sessionId = session ?? whereSession
+  const filter: SummaryFilter = {
+    ...conditions,
+    ...omitUndefined({
+      ...{ agent, tool, outcome, before, statuses: toStatuses(status) },
+      since: since && toTime(since, now()),
+    }),
+  }
   // No summary says who drives a run.
   const fitsDriver = async ({ runId }: ListedRun): Promise<boolean> =>
     (status !== 'under_way' && status !== 'interrupted') ||
     (await isRunDriven(ledger, runId)) === (status === 'under_way')
-  const asked = sessionId === undefined ? filter : { sessionId, ...omitUndefined({ before }) }
+  // Who gave feedback, and tags, are asked of the ledger.
+  const { tag, feedback } = filter
+  const asked = sessionId === undefined ? filter : { sessionId, ...omitUndefined({ before, tag, feedback }) }
   for await (const run of readRunSummaries(ledger, asked, options)) {
     // The runs of a session come with their child runs.
     const family = sessionId === undefined ? [run] : withChildren(ledger, run)
@@ -189,7 +201,7 @@ async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<Lis
   }
 }
 
-function formatNone({ session, status, agent, tool, outcome, since, before }: ListFilter): string {
+function formatNone({ session, status, agent, tool, outcome, since, where, before }: ListFilter): string {
   const which = [
     ...(session === undefined ? [] : [`of session ${session}`]),
     ...(agent === undefined ? [] : [`of agent ${agent}`]),
@@ -200,6 +212,7 @@ function formatNone({ session, status, agent, tool, outcome, since, before }: Li
           `with a call${tool === undefined ? '' : ` of ${tool}`}${outcome === undefined ? '' : ` that ended as ${outcome}`}`,
         ]),
     ...(since === undefined ? [] : [`with an event since ${since.text}`]),
+    ...(where === undefined ? [] : [`that fit ${where.texts.join(', ')}`]),
     ...(before === undefined ? [] : [`after ${before}`]),
   ]
   return ['This ledger holds no runs', ...which].join(' ') + '.'

@@ -79,7 +79,9 @@ function createHandler(
       if (json) await printJson(context, event)
       else show(event)
     }
-    if (state.phase === 'done') return 'done'
+    // The feedback that a run has by now follows its end.
+    if (state.phase === 'done')
+      return (await ledger.head(state.runId))?.seq === state.seq ? 'done' : 'continuing'
     // Events that follow at once may show that the run does not wait, or waits for more.
     if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'continuing'
     const waits = await readWaits(ledger, state)

@@ -150,6 +150,8 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
   limit_raised: ({ by, limit, max, reason }, { note }) =>
     note(`${by} raised the limit ${limit} to ${max}${reason === undefined ? '' : `: ${reason}`}`),
   cancel_requested: ({ by, reason }, { note }) => note(`cancelled${formatBy(by)}${formatWhy(reason)}`),
+  feedback_given: ({ by, score, note: said }, { note }) =>
+    note(`${by} gave ${score === undefined ? 'feedback' : `the score ${score}`}${formatWhy(said)}`),
 }
 
 const limitEffects: Record<EventOf<'limit_reached'>['policy'], string> = {
@@ -239,6 +241,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   limit_reached: ({ limit, max }) => [limit, `${max}`],
   limit_raised: ({ limit, max }) => [limit, `${max}`],
   cancel_requested: ({ reason = '' }) => [reason],
+  feedback_given: ({ by, score, note = '' }) => [by, `${score ?? ''}`, note].filter(Boolean),
   run_finished: ({ reason }) => [reason],
 }
 

@@ -141,6 +141,7 @@ const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly
   limit_reached: null,
   limit_raised: null,
   cancel_requested: null,
+  feedback_given: null,
 }
 
 /** How long a run waits for a hook, in milliseconds, where the hook does not say. */

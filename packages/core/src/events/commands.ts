@@ -44,6 +44,9 @@ export interface ResumeCommand {
   readonly definition: AgentDefinition
 }
 
+/** What someone says of a run after its end: a score, a note, or both. Only the runtime sends it. */
+export type FeedbackCommand = EventBodies['feedback_given'] & { readonly type: 'feedback' }
+
 /** The approval request that a decision answers, so that a late duplicate of an earlier decision has no effect. */
 export interface AnsweredQuestion {
   /** The attempt of the call that the request names. Without it a decision is about the first attempt. */
@@ -89,7 +92,7 @@ export type OutsideCommand =
     }
 
 /** A command to a run. One that the state does not allow is refused, as a value. */
-export type Command = StartCommand | ResumeCommand | OutsideCommand
+export type Command = StartCommand | ResumeCommand | FeedbackCommand | OutsideCommand
 
 /** An outside command of one type. */
 export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>

@@ -398,6 +398,7 @@ export const causes = [
   'settle',
   'cancel',
   'raise_limit',
+  'feedback',
   'model_started',
   'model_text',
   'model_reasoning',

@@ -156,7 +156,7 @@ export interface EventBodies {
     /** The agent's definition as of today's code, if it differs from that of the start. */
     readonly definition?: AgentDefinition
   }
-  /** The end, with the reason and the totals. Nothing follows. */
+  /** The end, with the reason and the totals. Only feedback follows. */
   run_finished: {
     readonly reason: FinishReason
     readonly turns: number
@@ -420,6 +420,13 @@ export interface EventBodies {
   }
   /** A caller asked the run to stop. */
   cancel_requested: Attribution
+  /** Someone judged the run after its end. The only event that follows `run_finished`. It has a score, a note, or both. */
+  feedback_given: {
+    readonly by: string
+    /** Higher is better; the scale is the application's. `evaluate` and its scorers use 0 to 1. */
+    readonly score?: number
+    readonly note?: string
+  }
 }
 
 /** The type of an event, as the ledger stores it. */
@@ -721,6 +728,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     reason: maybe(text),
   }),
   cancel_requested: fact('cancel', { by: maybe(text), reason: maybe(text) }),
+  feedback_given: fact('feedback', { by: text, score: maybe(amount), note: maybe(text) }),
 }
 
 /** Every event type once, in the order of `eventTraits`. */
@@ -748,6 +756,11 @@ const eventSchemas = Object.fromEntries(
 export function deriveCause(fact: Fact | RuntimeEvent): Cause {
   const { cause } = eventTraits[fact.type] as EventTraits
   return typeof cause === 'function' ? cause(fact) : cause
+}
+
+/** Returns true if the run has ended with this event, or had ended before it. */
+export function isAfterEnd({ type }: { readonly type: EventType }): boolean {
+  return type === 'run_finished' || type === 'feedback_given'
 }
 
 /** The kind of message that decided an event. */

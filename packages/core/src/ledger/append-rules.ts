@@ -50,6 +50,7 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
   limit_reached: null,
   limit_raised: null,
   cancel_requested: null,
+  feedback_given: null,
 }
 
 /**

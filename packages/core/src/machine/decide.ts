@@ -1,5 +1,6 @@
 import type {
   Command,
+  FeedbackCommand,
   OutsideCommand,
   OutsideCommandOf,
   ResumeCommand,
@@ -259,6 +260,19 @@ function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Dec
   return { facts: [{ ...result, ...omitUndefined({ child, settled }) }] }
 }
 
+/** Feedback is about a run as it ended, so nothing of it can reach the model. */
+function decideFeedback(state: RunState, { type: _, ...feedback }: FeedbackCommand): Decision {
+  if (state.phase === 'done') return { facts: [{ type: 'feedback_given', turn: state.turn, ...feedback }] }
+  const message = `Run ${state.runId} has not ended, and feedback is about how a run ended. Give it when its result is done; to tell the model something, steer the run.`
+  return refuse('not_finished', message)
+}
+
+function recoverFeedback(event: RuntimeEvent): FeedbackCommand | undefined {
+  if (event.type !== 'feedback_given') return undefined
+  const { by, score, note } = event
+  return { type: 'feedback', by, ...omitUndefined({ score, note }) }
+}
+
 /** EVERY SIGNAL once: what follows from it, and how the record of a run gives it back. */
 const signals: { readonly [T in Signal['type']]: SignalRules<T> } = {
   ...modelSignals,
@@ -406,6 +420,7 @@ export function decide(state: RunState | undefined, message: Command | Signal, s
   if (message.type === 'start') return decideStart(state, message)
   if (state === undefined) return refuse('not_supported', 'The run does not exist yet; start it first.')
   if (isSignal(message)) return getSignalRules(message.type).decide(state, message, stamp)
+  if (message.type === 'feedback') return decideFeedback(state, message)
   if (state.phase === 'done') {
     return refuse('run_finished', describeFinished(`Run ${state.runId} is finished (${state.reason})`))
   }
@@ -427,6 +442,7 @@ export function recoverMessage(
   const cause = findCause(event)
   if (cause === 'start') return recoverStart(position)
   if (cause === 'resume') return recoverResume(event, state?.definition)
+  if (cause === 'feedback') return recoverFeedback(event)
   if (isOutsideCause(cause)) return getCommandRules(cause).recover(event)
   if (state === undefined) return undefined
   return cause === 'controller' ? undefined : getSignalRules(cause).recover(state, position)

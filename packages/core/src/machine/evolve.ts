@@ -141,6 +141,7 @@ const folds: { readonly [T in EventType]: Fold<T> } = {
     ...state,
     cancel: { at, ...omitUndefined({ by, reason }) },
   }),
+  feedback_given: (state) => state,
 }
 
 function changing<T extends EventType>(fold: Fold<T>): Fold<T> {
@@ -272,7 +273,13 @@ function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): Done
   const [input] = state.pendingInputs
   if (input) throw createIllegalTransition(state, event, `input ${input.inputId} is not settled`)
   const { reason, detail } = event
-  return { ...toBase(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
+  return {
+    ...toBase(state),
+    phase: 'done',
+    reason,
+    endedAt: event.at,
+    ...(detail !== undefined && { detail }),
+  }
 }
 
 function applyLimitRaised(state: RunState, event: EventOf<'limit_raised'>): RunState {

@@ -119,6 +119,7 @@ export interface Stamp {
 export interface Refusal {
   readonly code:
     | 'run_finished'
+    | 'not_finished'
     | 'unknown_call'
     | 'not_awaiting_approval'
     | 'approval_expired'

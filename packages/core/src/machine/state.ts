@@ -347,6 +347,7 @@ export type InjectingState = RunBase & {
 export type DoneState = RunBase & {
   readonly phase: 'done'
   readonly reason: FinishReason
+  readonly endedAt: number
   readonly detail?: string
 }
 
@@ -384,6 +385,7 @@ const phaseFields: { readonly [Field in Exclude<KeysOf<RunState>, keyof RunBase>
   failures: true,
   turnStartedAt: true,
   reply: true,
+  endedAt: true,
   calls: true,
   resultsChecked: true,
   handoff: true,
@@ -415,16 +417,18 @@ export function withHistory<State extends RunState>(state: State, history: Histo
 }
 
 /**
- * When a run began, and when its last event was recorded. A fork begins when its id is made: its first events are those of
+ * When a run began, and when its last event was recorded: of a run that has ended, its end. A fork begins when its id is made: its first events are those of
  * the run that it shares them with, and have their times.
  */
-export function toRunTimes(run: Pick<RunState, 'runId' | 'parent' | 'startedAt' | 'at'>): {
+export function toRunTimes(
+  run: Pick<RunState, 'runId' | 'parent' | 'startedAt' | 'at'> & { readonly endedAt?: number },
+): {
   readonly startedAt: number
   readonly lastAt: number
 } {
   const forkedAt = run.parent?.relation === 'fork' ? extractTime(run.runId) : undefined
   const startedAt = Math.max(run.startedAt, forkedAt ?? 0)
-  return { startedAt, lastAt: Math.max(startedAt, run.at) }
+  return { startedAt, lastAt: Math.max(startedAt, run.endedAt ?? run.at) }
 }
 
 /**
@@ -509,4 +513,4 @@ export function withChildTotals(totals: Totals, child: ChildTotals): Totals {
  * store keeps it with each snapshot, and never reads a snapshot of another version. The golden ledgers hold the state
  * of each version, and fail when the states change and the version does not.
  */
-export const foldVersion = 6
+export const foldVersion = 7

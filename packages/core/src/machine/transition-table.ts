@@ -79,7 +79,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     model_call_started: 'streaming',
     run_finished: 'done',
   },
-  done: {},
+  done: { feedback_given: 'done' },
 }
 
 /** The event types that are legal in a phase, in the table's order. */

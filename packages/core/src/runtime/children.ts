@@ -2,7 +2,7 @@ import { type AgentTool, isAgentTool } from '../agent/agent-tool.ts'
 import type { OutsideCommand, StartCommand } from '../events/commands.ts'
 import type { ResultPart } from '../events/content.ts'
 import type { FinishReason } from '../events/event-parts.ts'
-import type { ChildTotals, EventOf } from '../events/event.ts'
+import { isAfterEnd, type ChildTotals, type EventOf } from '../events/event.ts'
 import { limitReasons } from '../events/limits.ts'
 import { type Signal, toolSignalSchema } from '../events/signals.ts'
 import { ignoreEnded } from '../ledger/append-rules.ts'
@@ -429,7 +429,7 @@ export async function readRecordedEnding(
 /** Looks at the last event alone; false for a run that the ledger lacks. */
 export async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
   const { seq = 0 } = (await ledger.head(runId)) ?? {}
-  for await (const { type } of ledger.read(runId, { fromSeq: seq })) return type === 'run_finished'
+  for await (const { type } of ledger.read(runId, { fromSeq: seq })) return isAfterEnd({ type })
   return false
 }
 

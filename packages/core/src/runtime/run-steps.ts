@@ -115,6 +115,7 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   limit_reached: null,
   limit_raised: null,
   cancel_requested: null,
+  feedback_given: null,
 }
 
 function toTotal(spent: Spent): Pick<RunStep, 'usage' | 'costUsd'> {

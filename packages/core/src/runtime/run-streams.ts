@@ -12,7 +12,7 @@ import {
   type Unsubscribable,
 } from 'rxjs'
 import type { Agent } from '../agent/agent.ts'
-import type { RuntimeEvent } from '../events/event.ts'
+import { isAfterEnd, type RuntimeEvent } from '../events/event.ts'
 import { Wakeup } from '../ledger/changes.ts'
 import { evolve } from '../machine/evolve.ts'
 import { findDueAnswerCheck } from '../machine/required-effects.ts'
@@ -106,7 +106,7 @@ interface EventRange {
 
 /**
  * The events of a run after one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
- * after `run_finished`; stays open while the run is suspended. Errors if the ledger is closed before.
+ * after the end of the run, with the feedback that it has by then; stays open while the run is suspended. Errors if the ledger is closed before.
  */
 function streamEvents(run: RunDriver, range: EventRange): Observable<RuntimeEvent> {
   return new IsolatedObservable(run, (subscriber) => new RunReader(run, range, subscriber))
@@ -120,6 +120,8 @@ class RunReader implements Pick<Observer<RuntimeEvent>, 'next' | 'error'>, Unsub
   readonly #subscription: Subscription
   #seq: number
   #isCaughtUp: boolean
+  /** The run has ended: only feedback follows. */
+  #isOver = false
   /** Events that arrived before the reader had read the ledger. */
   #waiting: RuntimeEvent[] = []
   #failure: { readonly error: unknown } | undefined
@@ -163,7 +165,8 @@ class RunReader implements Pick<Observer<RuntimeEvent>, 'next' | 'error'>, Unsub
       this.#seq = event.seq
       this.#subscriber.next(this.#show(event))
     }
-    if (event.type === 'run_finished') this.#subscriber.complete()
+    this.#isOver = isAfterEnd(event)
+    if (this.#isOver && this.#isCaughtUp) this.#subscriber.complete()
   }
 
   async #catchUp(after: number, from: number): Promise<void> {
@@ -171,7 +174,7 @@ class RunReader implements Pick<Observer<RuntimeEvent>, 'next' | 'error'>, Unsub
     try {
       const lastSeq = (await ledger.head(runId))?.seq ?? 0
       if (after > lastSeq) throw createNoSuchEventError(runId, after, lastSeq)
-      // Reads the last seen event again: no event follows the end of a run.
+      // Reads the last seen event again: after the end of a run there may be nothing else.
       for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
         if (this.#subscriber.closed) return
         this.#emit(event)
@@ -179,6 +182,7 @@ class RunReader implements Pick<Observer<RuntimeEvent>, 'next' | 'error'>, Unsub
       for (const event of this.#waiting) this.#emit(event)
       this.#waiting = []
       this.#isCaughtUp = true
+      if (this.#isOver) this.#subscriber.complete()
       if (this.#failure) this.#subscriber.error(this.#failure.error)
     } catch (error) {
       this.#subscriber.error(error)
@@ -201,6 +205,7 @@ async function* iterateEvents(
   let arrived: RuntimeEvent[] = []
   const wakeup = new Wakeup()
   let stoppedSeq = Infinity
+  let isComplete = false
   let failure: { readonly error: unknown } | undefined
   const fail = (error: unknown): void => {
     failure ??= { error }
@@ -212,6 +217,10 @@ async function* iterateEvents(
       wakeup.wake()
     },
     error: fail,
+    complete: () => {
+      isComplete = true
+      wakeup.wake()
+    },
   })
   stopped.then(({ seq }) => {
     stoppedSeq = seq
@@ -229,6 +238,7 @@ async function* iterateEvents(
       }
       if (arrived.length > 0 || seq >= stoppedSeq) continue
       if (failure) throw failure.error
+      if (isComplete) return
       await wakeup.wait()
     }
   } finally {
@@ -252,7 +262,8 @@ async function* iterateText(
 
 /**
  * Several views of a run's ledger. Every subscriber gets all of a view, however late it comes;
- * each completes after `run_finished`, and stays open while the run is suspended. Where the ledger is closed before, each
+ * each completes after the end of the run, with the feedback that it has by then, and stays open while the run is suspended.
+ * Where the ledger is closed before, each
  * errors with the `LedgerUnavailableError` of any read then: it was cut off, and the run has not ended.
  */
 export interface RunStreams<Output = unknown> extends AsyncIterable<RuntimeEvent> {

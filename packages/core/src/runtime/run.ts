@@ -23,6 +23,7 @@ import {
   requireOptions,
 } from '../values/option.ts'
 import type { CommandAcknowledgement } from './commands.ts'
+import { type Feedback, findFeedbackFault, recordFeedback } from './feedback.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import { readSteps, type RunStep } from './run-steps.ts'
@@ -98,6 +99,8 @@ export interface Run<Output = unknown> extends RunStreams<Output> {
   cancel(
     decision?: string | { readonly by?: string | undefined; readonly reason?: string | undefined },
   ): Promise<CommandAcknowledgement>
+  /** Records what someone says of the run after its end. Refused as `not_finished` before. No model reads it. */
+  feedback(feedback: Feedback): Promise<CommandAcknowledgement>
 }
 
 /** Refuses the result of a run that another agent began: its output would be of another type. */
@@ -217,6 +220,13 @@ export function createRun<Output>(
         () => ({ type: 'cancel', ...omitUndefined({ by: given.by, reason: given.reason }) }),
       )
     },
+    feedback: (feedback) =>
+      driver.answer('feedback', async () => {
+        const fault = findFeedbackFault(feedback)
+        if (fault) return refuseMalformedCommand('feedback', fault)
+        await driver.created
+        return await recordFeedback(driver.parts, driver.runId, feedback)
+      }),
   }
   begun.set(run, () => same ?? driver.created)
   return run

@@ -36,6 +36,7 @@ import {
 import { jsonObject } from '../values/schema.ts'
 import { formatError } from '../values/text.ts'
 import type { CommandAcknowledgement } from './commands.ts'
+import type { Feedback } from './feedback.ts'
 import type { DriveOptions, PostOptions, Rest } from './drive.ts'
 import type { ForkEdit, ForkOptions } from './fork.ts'
 import type { RunDriver } from './run-driver.ts'
@@ -290,6 +291,16 @@ export interface Runtime {
         readonly reason?: string | undefined
       }
     >,
+  ): Promise<CommandAcknowledgement>
+  /**
+   * Records what someone says of a run after its end, long ago or in another process too: a score, a note, or both. No model
+   * reads it. Refused as `not_finished` before the end of the run. Under a `key` that the run has feedback of, nothing changes.
+   * Rejects with `RunNotFoundError` for an unknown run.
+   */
+  feedback(
+    runId: string,
+    feedback: Feedback,
+    options?: Pick<SendOptions, 'key'>,
   ): Promise<CommandAcknowledgement>
   /**
    * Drives a run for a stretch: until it is done, waits, is parked or is handed back. For an engine that tells many processes
@@ -600,6 +611,8 @@ export const sendOptions: Schema = fields<InContext<SendOptions>>({
   key: maybe(filledText),
   context: maybe(anyValue),
 })
+
+export const feedbackOptions: Schema = fields<Pick<SendOptions, 'key'>>({ key: maybe(filledText) })
 
 /** For functions without options: any that are given would be ignored in silence. */
 export const noOptions: Schema = valueThat('nothing: it takes no options', (value) => value === undefined)

@@ -13,6 +13,7 @@ import { anyText, numberFrom, requireOptions } from '../values/option.ts'
 import { describeUnreadAnswer } from './commands.ts'
 import { driveOptions, driveRun, postCommand, postOptions, requireNoWait } from './drive.ts'
 import { readInterruptedRuns, readSuspendedRuns } from './follow-run.ts'
+import { findFeedbackFault, recordFeedback } from './feedback.ts'
 import type { ForkOptions } from './fork.ts'
 import { checkHost, createRunIdMaker } from './host.ts'
 import { joinRun } from './join-run.ts'
@@ -20,6 +21,7 @@ import { HeldLeases } from './leases.ts'
 import { RunRegistry, type StartedRun } from './run-registry.ts'
 import { refuseMalformedCommand, type Run, createRun } from './run.ts'
 import {
+  feedbackOptions,
   forkOptions,
   type InContext,
   noOptions,
@@ -93,6 +95,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         return await runs
           .driverFor(runId, own)
           .send({ type: 'settle', toolCallId, ...toSettlement(result), ...omitUndefined({ by, reason }) })
+      }),
+    feedback: (runId, feedback, own = {}) =>
+      runs.answer(describeUnreadAnswer('feedback', runId), async () => {
+        requireTextId('feedback', runId)
+        requireOptions('feedback', feedbackOptions, own)
+        const fault = findFeedbackFault(feedback)
+        if (fault) return refuseMalformedCommand('feedback', fault)
+        return await recordFeedback(runs.parts, runId, feedback, own.key)
       }),
     drive: (runId, own = {}) =>
       runs.answer(describeUnreadAnswer('drive', runId), async () => {

@@ -27,7 +27,7 @@ export class IllegalTransitionError extends TallystickError {
     super(
       'illegal_transition',
       `The event ${event} is not legal in the phase ${phase}${detail ? `: ${detail}` : ''}. ` +
-        `Legal would be: ${legal.join(', ') || 'nothing, the run is done'}. The ledger is damaged, or its writer is at fault: run verify on it.`,
+        `Legal would be: ${legal.join(', ')}. The ledger is damaged, or its writer is at fault: run verify on it.`,
     )
     this.phase = phase
     this.event = event

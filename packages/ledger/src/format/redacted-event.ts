@@ -313,4 +313,5 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
   limit_reached: (event) => keep(event, 'limit', 'max', 'used', 'held', 'policy'),
   limit_raised: (event) => ({ ...keep(event, 'limit', 'max', 'by'), ...mask(event, { reason: redactText }) }),
   cancel_requested: (event) => ({ ...keep(event, 'by'), ...mask(event, { reason: redactText }) }),
+  feedback_given: (event) => ({ ...keep(event, 'by', 'score'), ...mask(event, { note: redactText }) }),
 }

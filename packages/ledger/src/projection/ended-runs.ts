@@ -75,6 +75,8 @@ async function findWholeRuns(
 interface Known {
   readonly start?: EventOf<'run_started'>
   readonly end?: EventOf<'run_finished'>
+  /** Of the last feedback behind the end. */
+  readonly lastSeq?: number
   readonly limits: Limits
   readonly metLimit?: LimitName | undefined
   readonly children: RunSummary['children']
@@ -125,6 +127,7 @@ const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => 
     metLimit: known.metLimit === limit ? undefined : known.metLimit,
   }),
   cancel_requested: null,
+  feedback_given: (known, { seq }) => ({ ...known, lastSeq: seq }),
 }
 
 const summaryTypes = eventTypes.filter((type) => takes[type] !== null)
@@ -154,11 +157,12 @@ async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise
   }
   const { start, end, limits, metLimit: limit, children } = known
   if (start === undefined || end === undefined) return undefined
-  const { agents, childRunIds, calls, lastCalls, failedAttempts } = accumulator.run
+  const { agents, childRunIds, calls, lastCalls, failedAttempts, feedback } = accumulator.run
   const { sessionId, sessionPlace, parent, subject } = start
-  const { runId, seq, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
+  const { lastSeq = end.seq } = known
+  const { runId, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
   return {
-    ...{ runId, status: toEndedStatus(reason), seq, turn },
+    ...{ runId, status: toEndedStatus(reason), seq: lastSeq, turn },
     ...toRunTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
     ...{ agent: agents.at(-1) ?? start.agent, agents },
     ...omitUndefined({ sessionId, sessionPlace, parent, subject }),
@@ -171,7 +175,7 @@ async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise
     },
     ...{ calls, lastCalls, failedAttempts, childRunIds, turns, toolCalls, children },
     usage: addUsage({}, usage),
-    ...omitUndefined({ costUsd }),
+    ...omitUndefined({ costUsd, feedback }),
   }
 }
 

@@ -42,7 +42,7 @@ import {
  * Rises whenever a summary of any run changes in value or in its stored form. The golden ledgers hold the result of each
  * version, and fail when the result changes and the version does not.
  */
-const version = 5
+const version = 6
 
 /** The version that the row of `projection` names: summaries of another version are made again. */
 export const projectionVersion: string = `projection ${version}, fold ${foldVersion}`
@@ -648,6 +648,7 @@ const term = {
   toolOutcome: (name: string, outcome: string) => `c ${outcome} ${toKey(name)}`,
   subject: (subject: string) => `u ${toKey(subject)}`,
   tag: (tag: string) => `g ${toKey(tag)}`,
+  feedback: 'f',
   /** Content about a subject has to vanish with its key, so the index has no tag of such a run. */
   hiddenTags: 'h',
 }
@@ -656,7 +657,7 @@ const term = {
 function listTerms(run: ListedRun, tags: readonly string[]): readonly string[] {
   const status = term.status(run.status)
   if (run.status === 'unreadable') return [status]
-  const { agents, calls, subject } = run
+  const { agents, calls, subject, feedback } = run
   const terms = [
     status,
     ...agents.map(term.agent),
@@ -665,6 +666,7 @@ function listTerms(run: ListedRun, tags: readonly string[]): readonly string[] {
       term.outcome(outcome),
       term.toolOutcome(name, outcome),
     ]),
+    ...(feedback ? [term.feedback] : []),
     ...(subject === undefined ? tags.map(term.tag) : [term.subject(subject)]),
     ...(subject !== undefined && tags.length > 0 ? [term.hiddenTags] : []),
   ]
@@ -679,6 +681,7 @@ function listQueryTerms({
   outcome,
   subjects,
   tag,
+  feedback,
 }: RunQuery): readonly (readonly string[])[] {
   const call =
     tool === undefined
@@ -691,6 +694,7 @@ function listQueryTerms({
     ...(agent === undefined ? [] : [[term.agent(agent)]]),
     ...(call === undefined ? [] : [[call]]),
     ...(subjects ? [subjects.map(term.subject)] : []),
+    ...(feedback === undefined ? [] : [[term.feedback]]),
     ...(tag === undefined ? [] : [[term.tag(tag), term.hiddenTags]]),
   ]
 }

@@ -89,6 +89,24 @@ export interface AccumulatedRun {
   readonly summaries: number
   readonly open: readonly OpenCall[]
   readonly settled: readonly SpendingLine[]
+  readonly feedback?: FeedbackSummary
+}
+
+/** The feedback of a run in numbers. Who gave it is content, so no summary has the names. */
+export interface FeedbackSummary {
+  readonly count: number
+  /** The lowest and the highest score, if any has one. */
+  readonly lowest?: number
+  readonly highest?: number
+}
+
+function countFeedback(
+  { count, lowest, highest }: FeedbackSummary = { count: 0 },
+  { score }: EventOf<'feedback_given'>,
+): FeedbackSummary {
+  const scores = [lowest, highest, score].filter((each) => each !== undefined)
+  const range = scores.length > 0 && { lowest: Math.min(...scores), highest: Math.max(...scores) }
+  return { count: count + 1, ...range }
 }
 
 const nothingAccumulated: AccumulatedRun = {
@@ -158,6 +176,7 @@ const steps: { readonly [T in EventType]: Step<T> | null } = {
   limit_reached: null,
   limit_raised: null,
   cancel_requested: null,
+  feedback_given: (run, event) => ({ ...run, feedback: countFeedback(run.feedback, event) }),
 }
 
 function ofItsOwn<T extends EventType>(step: Step<T>): Step<T> {

@@ -119,6 +119,7 @@ export class OutlineFold {
     limit_reached: null,
     limit_raised: null,
     cancel_requested: null,
+    feedback_given: null,
   }
 
   add(event: RuntimeEvent): void {

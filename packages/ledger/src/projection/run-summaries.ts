@@ -13,7 +13,7 @@ import {
   projectionOptions,
   ProjectionTables,
 } from './projections.ts'
-import { fits, type ListedRun, type RunStatus, runStatuses } from './run-summary.ts'
+import { type FeedbackFilter, fits, type ListedRun, type RunStatus, runStatuses } from './run-summary.ts'
 
 /** How many runs are asked for at once. */
 const runsPerBatch = 64
@@ -32,6 +32,8 @@ export interface SummaryFilter {
   readonly subjects?: readonly string[] | undefined
   /** Runs that were started with this tag. */
   readonly tag?: string | undefined
+  /** Runs with feedback: from someone, or with a score within bounds. */
+  readonly feedback?: FeedbackFilter | undefined
   /** Runs with an event at this time or later, in milliseconds since 1970 UTC. */
   readonly since?: number | undefined
   /** Runs of one session; the last place comes first. */
@@ -43,6 +45,7 @@ export interface SummaryFilter {
 }
 
 const { anyText, fields, listOf, maybe, oneOf, valueThat } = option
+const aScore = valueThat('a finite number', Number.isFinite)
 const summaryFilter = fields<SummaryFilter>(
   {
     statuses: maybe(listOf(oneOf(runStatuses))),
@@ -51,6 +54,9 @@ const summaryFilter = fields<SummaryFilter>(
     outcome: maybe(oneOf(outcomes)),
     subjects: maybe(listOf(anyText)),
     tag: maybe(anyText),
+    feedback: maybe(
+      fields<FeedbackFilter>({ by: maybe(anyText), minScore: maybe(aScore), maxScore: maybe(aScore) }),
+    ),
     since: maybe(valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite)),
     sessionId: maybe(anyText),
     before: maybe(anyText),
@@ -88,7 +94,7 @@ export async function* readRunSummaries(
   if (left <= 0) return
   const runs = isSelective(filter) ? findRuns(ledger, filter, options) : walkRuns(ledger, filter)
   for await (const run of runs) {
-    if (!fits(run, filter) || !(await hasTag(ledger, run, filter.tag))) continue
+    if (!fits(run, filter) || !(await hasContent(ledger, run, filter))) continue
     yield run
     if (--left <= 0) return
   }
@@ -105,9 +111,34 @@ export async function readRunSummary(ledger: Ledger, runId: RunId): Promise<List
 
 /** A selective filter might skip many runs before it finds one. */
 function isSelective(filter: SummaryFilter): boolean {
-  const { statuses, agent, tool, outcome, subjects, tag, since, sessionId } = filter
-  const isAsked = (statuses ?? agent ?? tool ?? outcome ?? subjects ?? tag ?? since) !== undefined
+  const { sessionId, before: _before, limit: _limit, ...asked } = filter
+  const isAsked = Object.values(asked).some((each) => each !== undefined)
   return sessionId === undefined && isAsked
+}
+
+/** Returns whether a run has what no summary says, since it is content. */
+async function hasContent(
+  ledger: Ledger,
+  run: ListedRun,
+  { tag, feedback }: SummaryFilter,
+): Promise<boolean> {
+  return (
+    (await hasTag(ledger, run, tag)) && (feedback === undefined || (await hasFeedback(ledger, run, feedback)))
+  )
+}
+
+async function hasFeedback(
+  ledger: Ledger,
+  { runId }: ListedRun,
+  { by, minScore = -Infinity, maxScore = Infinity }: FeedbackFilter,
+): Promise<boolean> {
+  const anyScore = minScore === -Infinity && maxScore === Infinity
+  for await (const event of ledger.find({ runId, types: ['feedback_given'] })) {
+    if (event.type !== 'feedback_given' || (by !== undefined && event.by !== by)) continue
+    const { score } = event
+    if (anyScore || (score !== undefined && score >= minScore && score <= maxScore)) return true
+  }
+  return false
 }
 
 /** Returns whether a run was started with a tag, which its first event says: tags are content, and no summary has them. */
@@ -118,7 +149,7 @@ async function hasTag(ledger: Ledger, { runId }: ListedRun, tag: string | undefi
 }
 
 /**
- * Returns whether a run is among those that a filter asks for, its session and its tags aside. Throws a `ConfigurationError` for a wrong
+ * Returns whether a run is among those that a filter asks for, its session, tags and who gave feedback aside. Throws a `ConfigurationError` for a wrong
  * filter.
  */
 export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {

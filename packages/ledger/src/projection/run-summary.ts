@@ -22,7 +22,7 @@ import {
   type ParentRef,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
-import type { AccumulatedRun, CallCount } from './run-accumulator.ts'
+import type { AccumulatedRun, CallCount, FeedbackSummary } from './run-accumulator.ts'
 
 /**
  * The status of a run by its own events.
@@ -94,6 +94,7 @@ export interface RunSummary {
   readonly usage: Usage
   /** US dollars. */
   readonly costUsd?: number
+  readonly feedback?: FeedbackSummary
 }
 
 /** A run that cannot be read, with the code and the message of the error. */
@@ -123,18 +124,33 @@ export interface RunQuery {
   readonly sessionIds?: ReadonlySet<string> | undefined
   /** Runs about one of these subjects. */
   readonly subjects?: readonly string[] | undefined
+  readonly feedback?: FeedbackFilter | undefined
   /** Runs that were started with this tag. No summary has the tags: see `hasTag`. */
   readonly tag?: string | undefined
+}
+
+/** Selects runs with feedback that someone gave, and whose score is within these bounds, both included. */
+export interface FeedbackFilter {
+  readonly by?: string | undefined
+  readonly minScore?: number | undefined
+  readonly maxScore?: number | undefined
+}
+
+/** Returns whether a run may have such feedback: its events say whose score is which. */
+function mayHaveFeedback({ feedback }: RunSummary, { minScore, maxScore }: FeedbackFilter): boolean {
+  if (feedback === undefined) return false
+  const { lowest = NaN, highest = NaN } = feedback
+  return (minScore === undefined || highest >= minScore) && (maxScore === undefined || lowest <= maxScore)
 }
 
 /** Returns whether a run is among those that a query selects. */
 export function fits(
   run: ListedRun,
-  { statuses, agent, tool, outcome, since, sessionIds, subjects, tag }: RunQuery,
+  { statuses, agent, tool, outcome, since, sessionIds, subjects, tag, feedback }: RunQuery,
 ): boolean {
   if (statuses && !statuses.includes(run.status)) return false
   if (run.status === 'unreadable') {
-    return (agent ?? tool ?? outcome ?? since ?? sessionIds ?? subjects ?? tag) === undefined
+    return (agent ?? tool ?? outcome ?? since ?? sessionIds ?? subjects ?? tag ?? feedback) === undefined
   }
   return (
     (agent === undefined || run.agents.includes(agent)) &&
@@ -143,6 +159,7 @@ export function fits(
         (call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome),
       )) &&
     (since === undefined || run.lastAt >= since) &&
+    (feedback === undefined || mayHaveFeedback(run, feedback)) &&
     (sessionIds === undefined || (run.sessionId !== undefined && sessionIds.has(run.sessionId))) &&
     (subjects === undefined || (run.subject !== undefined && subjects.includes(run.subject)))
   )
@@ -178,7 +195,7 @@ export function toUnreadableRecord(
 
 function toSummary(
   state: RunState,
-  { agents, childRunIds, calls, lastCalls, failedAttempts }: AccumulatedRun,
+  { agents, childRunIds, calls, lastCalls, failedAttempts, feedback }: AccumulatedRun,
 ): RunSummary {
   const { runId, seq, turn, agent, sessionId, sessionPlace, parent, subject, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
@@ -206,7 +223,7 @@ function toSummary(
     toolCalls,
     children,
     usage,
-    ...omitUndefined({ costUsd }),
+    ...omitUndefined({ costUsd, feedback }),
   }
 }
 

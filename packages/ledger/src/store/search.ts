@@ -196,6 +196,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undef
   limit_reached: null,
   limit_raised: null,
   cancel_requested: ({ reason }) => reason,
+  feedback_given: ({ by, score, note = '' }) => `${by} ${score ?? ''} ${note}`.trim(),
   run_finished: ({ reason, detail = '' }) => `${reason} ${detail}`.trim(),
 }
 const textTypes = eventTypes.filter((type) => texts[type] !== null)

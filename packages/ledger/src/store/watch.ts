@@ -1,12 +1,12 @@
 import { type Ledger, type RunId, RunNotFoundError, type RuntimeEvent } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
 import { caughtUp, type Changes, followChanges, followAllChanges } from '@tallystick/core/store-kit'
-import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
+import { isAfterEnd, type TailCursor, type TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 
 /**
  * Emits the events of a run from `fromSeq` on: the stored ones, then live ones of any process: no gap, no repeat.
- * Completes after `run_finished`. `(runId, seq)` is a cursor: after event n, continue from n + 1.
+ * Completes after the end of the run, with the feedback that it has by then. `(runId, seq)` is a cursor: after event n, continue from n + 1.
  *
  * It keeps no event in memory, and drives no run. Errors with `RunNotFoundError` if the ledger has no such run, and
  * with the errors of the ledger: with `LedgerUnavailableError` when the ledger is closed before the run has ended.
@@ -19,12 +19,16 @@ export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<Run
       const head = await ledger.head(runId)
       if (head === undefined) throw new RunNotFoundError(runId)
       if (subscriber.closed) return
-      // Reads the last event, though it is not asked for: no event follows the end of a run.
+      // Reads the last event, though it is not asked for: after the end of a run there may be nothing else.
       changes = followChanges(ledger, runId, { after: Math.max(1, Math.min(fromSeq, head.seq)) - 1 })
+      let isOver = false
       for await (const event of changes) {
-        if (event === caughtUp) continue
+        if (event === caughtUp) {
+          if (isOver) break
+          continue
+        }
         if (event.seq >= fromSeq) subscriber.next(event)
-        if (event.type === 'run_finished') break
+        isOver = isAfterEnd(event)
       }
       subscriber.complete()
     }

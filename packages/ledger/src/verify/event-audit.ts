@@ -165,7 +165,7 @@ async function findTotalsFault(
 ): Promise<Fault | undefined> {
   const head = counted && (await ledger.head(runId))
   if (counted === undefined || head === undefined) return undefined
-  for await (const event of ledger.read(runId, { fromSeq: head.seq })) {
+  for await (const event of ledger.find({ runId, types: ['run_finished'] })) {
     if (event.type !== 'run_finished') return undefined
     const pairs = [
       ['inputTokens', 'input tokens', counted.usage.inputTokens, event.usage.inputTokens],

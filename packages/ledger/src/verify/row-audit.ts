@@ -1,3 +1,4 @@
+import { isAfterEnd } from '@tallystick/core/vocabulary'
 import { LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { findHistoryName, upcast } from '../format/body.ts'
 import { digestText, sealRun } from '../format/chain.ts'
@@ -88,7 +89,7 @@ function findEventFault(row: AuditedRow & ReadableRow, audit: Audit): Fault | un
     const found = laws.check(event)
     if (found) return found
     progress.events = event.seq
-    progress.hasEnded = event.type === 'run_finished'
+    progress.hasEnded = isAfterEnd(event)
     progress.missing.handle(event)
     progress.family.handle(event)
     if (row.seq === 1) audit.firstPos = row.pos

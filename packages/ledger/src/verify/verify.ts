@@ -1,3 +1,4 @@
+import { isAfterEnd } from '@tallystick/core/vocabulary'
 import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
@@ -156,7 +157,7 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
     if (broken) return void (progress.broken = { seq: due, ...broken })
     progress.events = due
     progress.family.handle(event)
-    progress.hasEnded = event.type === 'run_finished'
+    progress.hasEnded = isAfterEnd(event)
     epoch = event.epoch
   }
   if (head.seq !== progress.events) {

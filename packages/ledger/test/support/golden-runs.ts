@@ -255,6 +255,14 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
       }),
       'Try until it is found.',
     ),
+  async (stage) => {
+    const agent = agentOf('judged', [said('Four.')])
+    const run = stage.runtime([agent]).run(agent, 'Two and two?')
+    await stage.settled(run.result)
+    stage.clock.advance(3_600_000)
+    await stage.settled(run.feedback({ by: 'ada', score: 1, note: 'Right.' }))
+    await stage.settled(run.feedback({ by: 'bob', score: 0.5 }))
+  },
 ]
 
 /** A process that dies as soon as a tool may run, and another one that takes over: no record says what the tool did. */

@@ -14,6 +14,7 @@ export const permissions = [
   'queue',
   'raise',
   'settle',
+  'feedback',
   'resume',
   'fork',
   'replay',

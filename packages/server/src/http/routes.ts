@@ -49,6 +49,17 @@ const parameters = {
   outcome: ['query', 'string', 'Runs with a call that ended so; of `tool`, if that is given.'],
   subject: ['query', 'string', 'Runs about this subject.'],
   tag: ['query', 'string', 'Runs that were started with this tag.'],
+  feedbackBy: ['query', 'string', 'Runs with feedback of this person or program.'],
+  minScore: [
+    'query',
+    'number',
+    'Runs with feedback of this score or more; of `feedbackBy`, if that is given.',
+  ],
+  maxScore: [
+    'query',
+    'number',
+    'Runs with feedback of this score or less; of `feedbackBy`, if that is given.',
+  ],
   q: ['query', 'string', 'A text, in upper or lower case.'],
   input: ['query', 'array', 'Calls with this in their input: a path and a value, such as `order.id=17`.'],
   by: ['query', 'string', 'The length of a part of time: `hour` or `day`.'],

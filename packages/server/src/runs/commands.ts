@@ -110,8 +110,12 @@ const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unkn
   }),
 }
 
+const feedback = z
+  .strictObject({ score: z.exactOptional(z.number()), note: z.exactOptional(z.string()) })
+  .refine(({ score, note }) => score !== undefined || note !== undefined, 'needs a score, a note, or both')
+
 /**
- * Adds the routes of commands, and `resume`. A command goes to the process that drives the run; if there is none, this
+ * Adds the routes of commands, `feedback` and `resume`. A command goes to the process that drives the run; if there is none, this
  * process takes the run over, or wakes it for the workers that drive.
  */
 export function addCommands(routes: Routes): void {
@@ -139,6 +143,25 @@ export function addCommands(routes: Routes): void {
       },
     )
   }
+  routes.post(
+    '/runs/:run/feedback',
+    {
+      operationId: 'giveFeedback',
+      summary: 'Records what the caller says of a run that has ended: a score, a note, or both.',
+      parameters: ['Idempotency-Key'],
+      body: { name: 'Feedback', schema: feedback, example: { score: 1, note: 'Right, and short.' } },
+      answers: { 200: 'The feedback is on record.' },
+      fields: ['accepted'],
+    },
+    async ({ principal, req, readBody }) => {
+      requirePermission(principal, 'feedback')
+      const runId = await requireVisible(ledger, principal, req.param('run'))
+      const given = { ...(await readBody()), by: principal.name }
+      const key = toCallerKey(principal, req.header('idempotency-key'))
+      requireAccepted(await runtime.feedback(runId, given, omitUndefined({ key })))
+      return respondJson({ accepted: true })
+    },
+  )
   routes.post(
     '/runs/:run/resume',
     {
@@ -186,7 +209,10 @@ export async function sendCommand(
   command: OutsideCommand,
   key?: string,
 ): Promise<void> {
-  const acknowledgement = await deliverCommand(served, principal, runId, command, key)
+  requireAccepted(await deliverCommand(served, principal, runId, command, key))
+}
+
+function requireAccepted(acknowledgement: CommandAcknowledgement): void {
   if (acknowledgement.accepted) return
   const { code, message } = acknowledgement
   throw new RefusedRequestError(code === 'malformed' ? 400 : 409, code, message)

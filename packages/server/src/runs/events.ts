@@ -1,7 +1,7 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { toShownEvent } from '@tallystick/core/internal'
 import { followChanges, followAllChanges } from '@tallystick/core/store-kit'
-import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
+import { isAfterEnd, type TailCursor, type TailedEvent } from '@tallystick/core/vocabulary'
 import type { HonoRequest } from 'hono'
 import { map } from 'rxjs'
 import { isVisible, requireVisible } from '../http/principal.ts'
@@ -45,10 +45,16 @@ export function addEvents(routes: Routes): void {
       if (!wantsStream(req)) return respondJson(await readRunPage(ledger, runId, after, parseLimit(req)))
       // A reader that has every event of an ended run is asked not to come back.
       if (await isAtEnd(ledger, runId, after)) return new Response(null, { status: 204 })
+      // The feedback that a run has by now follows its end.
+      let isOver = false
       const followed = {
         changes: followChanges(reads.forReader(), runId, { after }),
         format: (event: RuntimeEvent) => formatFrame({ id: String(event.seq), data: reads.format(event) }),
-        isLast: ({ type }: RuntimeEvent) => type === 'run_finished',
+        isLast: (event: RuntimeEvent) => {
+          isOver = isAfterEnd(event)
+          return false
+        },
+        endAtWait: async () => (isOver ? '' : undefined),
       }
       const live$ = liveRuns
         ?.get(runId)
@@ -70,7 +76,7 @@ async function isAtEnd(ledger: Ledger, runId: RunId, seq: number): Promise<boole
     )
   }
   for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) {
-    return event.type === 'run_finished'
+    return isAfterEnd(event)
   }
   return false
 }

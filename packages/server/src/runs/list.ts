@@ -3,6 +3,7 @@ import { isRunDriven, omitUndefined } from '@tallystick/core/internal'
 import { type Outcome, outcomes, parseRunId } from '@tallystick/core/vocabulary'
 import type { RowStatus, RunRow } from '@tallystick/inspector'
 import {
+  type FeedbackFilter,
   findWorst,
   formatContent,
   keepsProjections,
@@ -43,6 +44,7 @@ export function addList(routes: Routes): void {
       summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
       parameters: [
         ...(['status', 'agent', 'tool', 'outcome', 'sessionId', 'subject', 'tag', 'q'] as const),
+        ...(['feedbackBy', 'minScore', 'maxScore'] as const),
         ...(['since', 'before', 'limit'] as const),
       ],
       answers: { 200: 'The page.' },
@@ -66,6 +68,7 @@ interface AskedRuns {
   readonly subject?: string
   readonly tag?: string
   readonly since?: number
+  readonly feedback?: FeedbackFilter
   /** Part of the first words of a run, in either case. */
   readonly words?: string
 }
@@ -89,9 +92,28 @@ function readAskedPage(req: HonoRequest): AskedRuns & { readonly limit: number; 
       tag: req.query('tag'),
       words: req.query('q')?.toLowerCase() || undefined,
       since: parseNumber('since', req.query('since')),
+      feedback: readFeedbackFilter(req),
       before: req.query('before'),
     }),
   }
+}
+
+function readFeedbackFilter(req: HonoRequest): FeedbackFilter | undefined {
+  const [by, minScore, maxScore] = [
+    req.query('feedbackBy'),
+    parseScore(req, 'minScore'),
+    parseScore(req, 'maxScore'),
+  ]
+  if ((by ?? minScore ?? maxScore) === undefined) return undefined
+  return omitUndefined({ by, minScore, maxScore })
+}
+
+function parseScore(req: HonoRequest, name: 'minScore' | 'maxScore'): number | undefined {
+  const text = req.query(name)
+  if (text === undefined) return undefined
+  const score = text.trim() === '' ? NaN : Number(text)
+  if (!Number.isFinite(score)) throw createMalformedError(`${name} has to be a number, such as 0.5.`)
+  return score
 }
 
 /** Reads the outcome of a call that a caller asks for. */

@@ -282,6 +282,7 @@ export class RunMoves {
     limit_reached: null,
     limit_raised: null,
     cancel_requested: null,
+    feedback_given: null,
   }
 
   #inputMoves(event: RuntimeEvent, waiting: RunState['pendingInputs']): readonly RunMove[] {

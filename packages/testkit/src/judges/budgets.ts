@@ -15,6 +15,7 @@ import {
   computeCost,
   type EventOf,
   type Grant,
+  isAfterEnd,
 } from '@tallystick/core/vocabulary'
 import { recordedEvents, type Violation } from './laws.ts'
 
@@ -235,7 +236,7 @@ function findLimitFaults(child: Book, grant: Grant): readonly string[] {
  * what it was granted.
  */
 function findTotalFaults(child: Book, grant: Grant, totals: Spending | undefined): readonly string[] {
-  if (totals === undefined || child.events.at(-1)?.type !== 'run_finished') return []
+  if (totals === undefined || !child.events.some(isAfterEnd)) return []
   const counted = toAmounts(totals)
   const known = grantFields.filter((field) => totals.estimated !== true || grant[field] !== undefined)
   return known.flatMap((field) =>

@@ -6,6 +6,7 @@ import {
   type EventOf,
   type EventType,
   type ToolSpending,
+  isAfterEnd,
 } from '@tallystick/core/vocabulary'
 
 /** One law that a ledger breaks, and where. */
@@ -54,7 +55,7 @@ function selectType<T extends EventType>(events: readonly RuntimeEvent[], type: 
 
 /** Law 1. An open run may still owe results of its last turn. */
 function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Violation[] {
-  const ended = events.at(-1)?.type === 'run_finished'
+  const ended = events.some(isAfterEnd)
   return selectType(events, 'tool_request_ready').flatMap((request) => {
     const results = selectType(events, 'tool_result').filter(
       ({ toolCallId }) => toolCallId === request.toolCallId,
@@ -95,6 +96,8 @@ function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
     const before = events[index - 1]
     const found: string[] = []
     if (event.seq !== index + 1) found.push(`seq ${event.seq} at place ${index + 1}`)
+    if (before && isAfterEnd(before) && event.type !== 'feedback_given')
+      found.push(`${event.type} after the end of the run`)
     if (before && event.turn < before.turn) found.push(`turn falls from ${before.turn} to ${event.turn}`)
     if (before && event.epoch < before.epoch) found.push(`epoch falls from ${before.epoch} to ${event.epoch}`)
     return found.map((what) => ({ law: 4, seq: event.seq, what }))

@@ -51,7 +51,7 @@ export const runMatchers: {
     )
     const law = 'every tool request of a run that balances has its result'
     if (open) return answer(events, { law, seq: open.seq, what: 'has no result yet', is: 'the run balances' })
-    const last = events.at(-1)
+    const last = events.find(({ type }) => type === 'run_finished')
     if (last?.type !== 'run_finished')
       return answer(events, {
         law: 'a run that balances has ended',
@@ -63,7 +63,7 @@ export const runMatchers: {
   async toFinish(run, reason) {
     requireOptions('toFinish', oneOf(finishReasons), reason, 'the reason')
     const events = await readEvents('toFinish', run)
-    const last = events.at(-1)
+    const last = events.find(({ type }) => type === 'run_finished')
     const found = last?.type === 'run_finished' ? `it ended as ${last.reason}` : 'it has not ended'
     const is = `the run ends as ${reason}`
     if (last?.type === 'run_finished' && last.reason === reason) return answer(events, { is })
@@ -88,7 +88,7 @@ export const runMatchers: {
     requireOptions('toCost', costBounds, bounds, 'the bounds')
     const { below = Infinity, above = -Infinity } = bounds
     const events = await readEvents('toCost', run)
-    const last = events.at(-1)
+    const last = events.find(({ type }) => type === 'run_finished')
     const is = `the run costs ${formatBounds(bounds)}`
     const costUsd = last?.type === 'run_finished' ? last.costUsd : undefined
     if (costUsd === undefined) {

@@ -283,5 +283,6 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
     },
     limit_raised: { limit: 'maxTurns', max: 12, by: 'ada' },
     cancel_requested: { by: 'ada', reason: 'Enough.' },
+    feedback_given: { by: 'ada', score: 0.5, note: 'Half of it is right.' },
   }
 }

@@ -1,3 +1,4 @@
+import { type EventOf, isAfterEnd } from '@tallystick/core/vocabulary'
 import type { RuntimeEvent } from '@tallystick/core'
 import type { RunPage, RunQuery, RunRow, Self } from '../../api.ts'
 import type { RunOrigin } from '../worker/run-origin.ts'
@@ -96,11 +97,20 @@ function parseLine(line: string, number: number): RuntimeEvent {
   throw new SourceError(`Line ${number} is not an event. Drop a file that tallystick export has written.`)
 }
 
+/** The end of a run, behind which only feedback stands. */
+function findEnd(lines: readonly string[]): EventOf<'run_finished'> | undefined {
+  for (const line of lines.toReversed()) {
+    const event = JSON.parse(line) as RuntimeEvent
+    if (event.type === 'run_finished') return event
+  }
+  return undefined
+}
+
 function describeRun(lines: readonly string[]): RunRow {
   const first = JSON.parse(lines[0]!) as RuntimeEvent
   const last = JSON.parse(lines.at(-1)!) as RuntimeEvent
-  const isDone = last.type === 'run_finished'
-  const failed = isDone && !['answered', 'handed_back', 'stopped', 'cancelled'].includes(last.reason)
+  const end = isAfterEnd(last) ? findEnd(lines) : undefined
+  const failed = end && !['answered', 'handed_back', 'stopped', 'cancelled'].includes(end.reason)
   const input = lines
     .slice(0, 20)
     .map((line) => JSON.parse(line) as RuntimeEvent)
@@ -109,16 +119,16 @@ function describeRun(lines: readonly string[]): RunRow {
     input?.type === 'input_received' ? input.message.parts.find((part) => part.type === 'text') : undefined
   return {
     runId: first.runId,
-    status: failed ? 'failed' : isDone ? 'done' : 'suspended',
+    status: failed ? 'failed' : end ? 'done' : 'suspended',
     agent: first.type === 'run_started' ? first.agent : '',
     ...(words?.type === 'text' && { firstWords: words.text.slice(0, 200) }),
     startedAt: first.at,
-    lastAt: last.at,
+    lastAt: end?.at ?? last.at,
     seq: last.seq,
     turns: last.turn,
-    toolCalls: last.type === 'run_finished' ? last.toolCalls : 0,
-    ...(last.type === 'run_finished' && { reason: last.reason }),
-    ...(last.type === 'run_finished' && last.costUsd !== undefined && { costUsd: last.costUsd }),
+    toolCalls: end?.toolCalls ?? 0,
+    ...(end && { reason: end.reason }),
+    ...(end?.costUsd !== undefined && { costUsd: end.costUsd }),
     tools: [],
   }
 }

@@ -16,6 +16,7 @@ const speakers: Readonly<Record<ConversationItem['kind'], string>> = {
   call: 'Call',
   result: 'Result',
   other: 'Model',
+  feedback: 'Feedback',
 }
 
 /** Parts that are shown at first: a page full, so that a slider can move over long runs. */
@@ -93,7 +94,9 @@ function Part({ item, isNow }: SaidProps): JSX.Element {
           <span class="badge wait">{status.replaceAll('_', ' ')}</span>
         )}
         {outcome !== undefined && (
-          <span class={`badge ${toneOfOutcome(outcome)}`}>{outcome.replaceAll('_', ' ')}</span>
+          <span class={`badge ${kind === 'feedback' ? '' : toneOfOutcome(outcome)}`}>
+            {outcome.replaceAll('_', ' ')}
+          </span>
         )}
         <span class="end">
           {toolCallId !== undefined && (

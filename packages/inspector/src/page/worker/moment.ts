@@ -34,7 +34,7 @@ export interface NextStep {
 /** Something of the conversation as people see it. */
 export interface ConversationItem {
   readonly key: string
-  readonly kind: 'user' | 'assistant' | 'reasoning' | 'call' | 'result' | 'other'
+  readonly kind: 'user' | 'assistant' | 'reasoning' | 'call' | 'result' | 'other' | 'feedback'
   readonly text: CutText
   /** The event by which it came. */
   readonly seq?: number
@@ -109,7 +109,26 @@ function listConversation(
     said.unshift(items)
   }
   const earlier = messages.slice(0, index).reduce((sum, message) => sum + countItems(message), 0)
-  return { items: withOpen(said.flat(), state), earlier }
+  return { items: [...withOpen(said.flat(), state), ...listFeedback(model, state)], earlier }
+}
+
+/** What people have said of the run since its end. */
+function listFeedback(model: RunModel, { phase, seq }: RunState): readonly ConversationItem[] {
+  if (phase !== 'done') return []
+  const items: ConversationItem[] = []
+  for (let last = seq; items.length < maxItems; last--) {
+    const event = model.events[last - 1]
+    if (event?.type !== 'feedback_given') break
+    items.unshift({
+      key: `feedback.${last}`,
+      kind: 'feedback',
+      text: cutText(event.note ?? ''),
+      name: event.by,
+      seq: last,
+      ...(event.score !== undefined && { outcome: `score ${event.score}` }),
+    })
+  }
+  return items
 }
 
 function countItems(message: Message): number {
@@ -248,6 +267,7 @@ const labels: { readonly [Type in EventType]?: (event: EventOf<Type>) => string 
   limit_raised: ({ limit }) => limit,
   run_resumed: ({ why }) => why,
   run_finished: ({ reason }) => reason,
+  feedback_given: ({ by, score, note = '' }) => `${by} ${score ?? ''} ${note}`,
 }
 
 function labelAttempt(attempt: number): string {

@@ -208,12 +208,14 @@ export class TimelineBuilder {
       this.#isLimitAsked = false
     },
     cancel_requested: (event) => this.#mark('cancel', event, event.reason ?? ''),
+    feedback_given: null,
   }
 
   add(event: RuntimeEvent): void {
     if (this.#sharedUpTo > 0 && event.seq === this.#sharedUpTo + 1) this.#leaveSource(event)
     if (event.type === 'run_resumed') this.#leaveNobody(event)
-    this.#at = this.#readTime(event)
+    // What is said of a run later makes it no longer.
+    if (!this.#isEnded) this.#at = this.#readTime(event)
     // A newer release may have recorded a type that this one does not know.
     const handle = this.#handlers[event.type] as ((event: RuntimeEvent) => void) | null | undefined
     handle?.(event)
