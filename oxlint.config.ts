@@ -220,7 +220,7 @@ export default defineConfig({
       files: [
         'packages/{ledger/src/record,replay/src/{compare,diff,explain}}.ts',
         'packages/ledger/src/verify/{record-check,event-audit}.ts',
-        'packages/ledger/src/format/{body,chain,event-row,history,redacted-event,sha256}.ts',
+        'packages/ledger/src/format/{body,chain,event-row,history,sha256}.ts',
       ],
       rules: {
         'no-restricted-imports': [

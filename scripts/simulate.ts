@@ -64,6 +64,8 @@ async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolatio
       } catch (error) {
         found.push({ law: 6, what: `run ${runId} cannot be folded: ${String(error)}` })
       }
+      // Without its content a run cannot be driven again.
+      if (events.some(({ removed }) => removed !== undefined)) continue
       const { divergence } = await replayRun(ledger, runId, agentNamed, readContext(events))
       coverage.addLaw(14)
       if (divergence === undefined) continue
@@ -73,7 +75,8 @@ async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolatio
         what: `run ${runId} replays otherwise at event ${divergence.seq}: ${differences}`,
       })
     }
-    if (seed % verifiedEach !== 0) continue
+    const isWhole = runs.every((events) => events.every(({ removed }) => removed === undefined))
+    if (seed % verifiedEach !== 0 || !isWhole) continue
     await using copy = sqliteLedger(join(folder, `${copies++}.db`))
     await importEvents(copy, toLines(runs))
     for await (const verdict of verifyLedger(copy)) {

@@ -1,3 +1,4 @@
+import { NEVER } from 'rxjs'
 import {
   type Agent,
   agentTool,
@@ -55,6 +56,7 @@ const toolNames: readonly string[] = [
     'tried_write',
     'tried_redo',
     'later',
+    'deaf',
     'asked_again',
     'asked_again',
     'helper',
@@ -128,6 +130,14 @@ export function drawStart(random: Random, ordinal: number): FleetStart {
 
 const retry: RetryPolicy = { maxAttempts: 3, baseMs: 70, capMs: 2_000, maxRetryAfterMs: 60_000 }
 
+/** The time limit of each tool, in milliseconds. */
+const timeoutMs = 8_000
+
+/** The tool without the signal that tells it to stop. */
+function withoutSignal(tool: Tool): Tool {
+  return { ...tool, run: (call) => tool.run({ ...call, cancelled$: NEVER }) }
+}
+
 /** The tools of a process. */
 export function createTools(site: Site): readonly Tool[] {
   const check = (input: JsonObject): CallVerdict =>
@@ -138,7 +148,7 @@ export function createTools(site: Site): readonly Tool[] {
   const tool = (name: string, options: Partial<Parameters<typeof testTool>[0]> = {}): Tool =>
     testTool({
       name,
-      timeoutMs: 8_000,
+      timeoutMs,
       check,
       ...options,
       run: async (run, report) => {
@@ -146,7 +156,9 @@ export function createTools(site: Site): readonly Tool[] {
         const context = run.context as { readonly owner?: string } | undefined
         if (context !== undefined && context.owner !== site.ownerOf(runId))
           site.fault(`${name} of run ${runId} was lent the context of ${context.owner}`)
-        await site.sleep(Number(input['ms'] ?? 0))
+        const ms = Number(input['ms'] ?? 0)
+        // Given up at its time limit, the first attempt goes on while the second one is at work.
+        await site.sleep(name === 'deaf' && attempt === 1 ? timeoutMs + 50 + ms / 2 : ms)
         const doing = input['do']
         if (doing === 'hang') await new Promise(() => {})
         if (doing === 'progress') report.progress('half')
@@ -182,6 +194,7 @@ export function createTools(site: Site): readonly Tool[] {
       retryAfterMs: () => (site.random() < 0.3 ? 9_000 : 100),
     }),
     tool('later', write),
+    withoutSignal(tool('deaf', { retry })),
   ]
 }
 

@@ -36,6 +36,7 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       to: 'const attempt = attempts + 1, shown = inputDigest',
     },
   ],
+  // Four places keep it out, each alone.
   'a late ending': [
     {
       file: 'core/src/tools/tool-call.ts',
@@ -46,6 +47,11 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       file: 'core/src/tools/tool-call.ts',
       from: '  next(signal: ToolSignal): void {\n    if (this.#ended) return',
       to: '  next(signal: ToolSignal): void {\n    this.#ended = false',
+    },
+    {
+      file: 'core/src/runtime/effects.ts',
+      from: 'if (inFlight.isStopped) return',
+      to: '',
     },
     {
       file: 'core/src/machine/decide-signals.ts',
@@ -143,6 +149,13 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       file: 'core/src/machine/retry.ts',
       from: "return approvedSeq !== undefined && parent?.relation === 'fork' && approvedSeq <= parent.seq",
       to: 'return approvedSeq === undefined && parent === undefined && approvedSeq !== undefined',
+    },
+  ],
+  'a redacted call that runs': [
+    {
+      file: 'core/src/machine/fold-turn.ts',
+      from: '...(event.removed && { inputRemoved: true as const }),',
+      to: '',
     },
   ],
   'a lease that a dead process keeps': [

@@ -41,4 +41,5 @@ export {
   toDueAt,
   toWholeTime,
 } from './ledger/queries.ts'
+export { redactEvent } from './ledger/redacted-event.ts'
 export { digestTextsWith } from './values/digest.ts'

@@ -6,7 +6,7 @@ import { checkTranscript, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { redactEvent } from '../src/format/redacted-event.ts'
+import { redactEvent } from '@tallystick/core/store-kit'
 import { envelopeOf } from './support/envelope.ts'
 
 const numRuns = tries(100)

@@ -4,7 +4,7 @@ import type { EventOf, Json, JsonObject } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
-import { redactEvent } from '../src/format/redacted-event.ts'
+import { redactEvent } from '@tallystick/core/store-kit'
 import { classifyContent } from '../src/store/redact.ts'
 import { envelopeOf } from './support/envelope.ts'
 

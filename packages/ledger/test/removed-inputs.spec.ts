@@ -172,6 +172,28 @@ describe('given a call whose input was removed from the record', () => {
     expect(pay.runs).toEqual([])
   })
 
+  it('when its input is still in its request, then an approval of what was shown before counts', async () => {
+    const ledger = open()
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const first = processOf(ledger, [pay], [asked])
+    const run = first.runtime.run(first.agent, 'Go.')
+    const { pendingApprovals } = await run.result
+    await first.runtime.drain(0)
+    const collected = (await eventsOf(ledger, run.id)).filter(
+      ({ type }) => type === 'tool_requests_collected',
+    )
+    const seqs = collected.map(({ seq }) => seq)
+    await redact(ledger, run.id, seqs, { by: 'ada', reason: 'asked to' })
+    const second = processOf(ledger, [pay], [{ text: 'Done.' }])
+    const again = second.runtime.resume(run.id)
+    await expect(again.approve(pendingApprovals[0]!, { by: 'bob' })).resolves.toMatchObject({
+      accepted: true,
+    })
+    await again.result
+    expect(pay.runs.map(({ input: used }) => used)).toEqual([input])
+    expect(checkLaws(await eventsOf(ledger, run.id))).toEqual([])
+  })
+
   it.each([
     'tool_request_ready',
     'tool_requests_collected',

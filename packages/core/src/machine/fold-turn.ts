@@ -472,7 +472,10 @@ export function applyRequestsCollected(
 
 function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
   const call = plan.input === undefined ? before : withInput(before, plan.input, isRemoved)
-  const { effect, recovery, retry, serial, maxConcurrency, repeats, inputDigest, reason: askReason } = plan
+  const { effect, recovery, retry, serial, maxConcurrency, repeats, reason: askReason } = plan
+  // A removal takes the digest too. Where the input is on record still, a decision about it stays bound to it.
+  const isDerived = isRemoved && call.inputRemoved === undefined
+  const inputDigest = isDerived ? computeDigest(call.input) : plan.inputDigest
   const { refusal, child, handoff, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {

@@ -11,7 +11,7 @@ import {
 import { formatEnvelope, type RowEnvelope } from './chain.ts'
 import { splitHistory, type CarriedHistory } from './history.ts'
 import type { Sealer } from './keyring.ts'
-import { redactEvent } from './redacted-event.ts'
+import { redactEvent } from '@tallystick/core/store-kit'
 
 /*
  * The forms of a body, each JSON of an object:

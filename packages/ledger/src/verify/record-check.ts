@@ -11,7 +11,7 @@ import {
   genesis,
   type Link,
 } from '../format/event-row.ts'
-import { redactEvent } from '../format/redacted-event.ts'
+import { redactEvent } from '@tallystick/core/store-kit'
 import { EventAudit } from './event-audit.ts'
 
 /** A row of a run as its store has it, without its place in the store, which no hash covers. */

@@ -7,6 +7,7 @@ export type FleetFault =
   | 'stop'
   | 'cut_off'
   | 'lost_answers'
+  | 'late_append'
   | 'slow_store'
   | 'power_loss'
   | 'drain'
@@ -14,12 +15,12 @@ export type FleetFault =
   | 'duplicate_wakes'
 
 export const fleetFaults: readonly FleetFault[] = [
-  ...(['crash', 'crash_at_append', 'stop', 'cut_off', 'lost_answers', 'slow_store', 'power_loss'] as const),
-  ...(['drain', 'clock_jump', 'duplicate_wakes'] as const),
+  ...(['crash', 'crash_at_append', 'stop', 'cut_off', 'lost_answers', 'late_append', 'slow_store'] as const),
+  ...(['power_loss', 'drain', 'clock_jump', 'duplicate_wakes'] as const),
 ]
 
 /** What people do to runs, beside answering what they ask. */
-export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'branch' | 'raise' | 'resume'
+export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'branch' | 'raise' | 'resume' | 'redact'
 
 export const fleetActs: readonly FleetAct[] = [
   'cancel',
@@ -29,6 +30,7 @@ export const fleetActs: readonly FleetAct[] = [
   'branch',
   'raise',
   'resume',
+  'redact',
 ]
 
 /** A run that is to begin. */

@@ -12,8 +12,10 @@ import {
   type Runtime,
   type Tool,
   type RunOptions,
+  type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { evolve, findCall, listPendingApprovals } from '@tallystick/core/machine'
 import {
   type EventOf,
   type Json,
@@ -160,6 +162,8 @@ class FleetWorld {
   readonly #begun = new Map<number, Begun>()
   /** The decisions of people, by the keys under which they are sent. */
   readonly #decisions = new Map<string, OutsideCommandAbout>()
+  /** What is to happen as soon as a call of a run has been approved. */
+  readonly #onApproved = new Map<RunId, (seq: number) => void>()
   /** What was asked for and has no answer yet. */
   #pending = 0
   #isReady = false
@@ -268,13 +272,13 @@ class FleetWorld {
     }
   }
 
-  #judge({ name, model }: SimulatedStore, runs: readonly (readonly RuntimeEvent[])[]): void {
+  #judge({ name, model, show }: SimulatedStore, runs: readonly (readonly RuntimeEvent[])[]): void {
     if (runs.length !== model.runs.size)
       this.#fault(4, `${name} holds ${runs.length} runs, and has accepted ${model.runs.size}`)
     for (const events of runs) {
       const runId = events[0]?.runId as RunId
       const about = `${name}, run ${runId}`
-      if (toText(events) !== toText(model.runs.get(runId)?.events))
+      if (toText(events) !== toText(model.runs.get(runId)?.events.map(show)))
         this.#fault(4, `${about} is not what the store has accepted`)
       for (const { law, seq, what } of checkLaws(events)) this.#fault(law, `${about}, event ${seq}: ${what}`)
       this.#judgeStarts(about, events)
@@ -296,9 +300,15 @@ class FleetWorld {
       )
       const isElsewhere = starts.some(({ recorded, seq }) => recorded !== undefined || seq <= shared)
       if (!this.#books.tools.has(event.name) || isElsewhere) continue
-      const known = starts.some(({ attempt }) => this.#books.starts.has(`${event.toolCallId} ${attempt}`))
-      if (!known)
+      const last = `${event.toolCallId} ${starts.at(-1)?.attempt}`
+      if (!this.#books.starts.has(last))
         this.#fault(2, `${about}, event ${event.seq}: ${event.name} has a result, and has done nothing`)
+      // A call in doubt that is found to be done has no duration.
+      const isSettled =
+        event.durationMs === undefined ||
+        events.some(({ type, toolCallId }) => type === 'tool_deferred' && toolCallId === event.toolCallId)
+      if (!isSettled && !this.#books.successes.has(last))
+        this.#fault(2, `${about}, event ${event.seq}: ${last} has the result of an attempt that was given up`)
     }
   }
 
@@ -309,7 +319,7 @@ class FleetWorld {
       if (event.type === 'approval_decided' && event.inboxKey !== undefined) {
         const sent = this.#decisions.get(event.inboxKey)
         const isSame = sent?.attempt === event.attempt && sent.inputDigest === event.inputDigest
-        if (sent && !isSame)
+        if (sent && !isSame && event.removed === undefined)
           this.#fault(13, `${about}, event ${seq}: ${sent.by} decided about attempt ${sent.attempt}`)
       }
       if (event.type !== 'tool_started' || event.recorded !== undefined) continue
@@ -476,6 +486,9 @@ class FleetWorld {
       case 'lost_answers':
         site.connection.answersToLose = 1 + (append % 3)
         break
+      case 'late_append':
+        site.connection.nextAppendLateMs = forMs
+        break
       case 'slow_store':
         for (const { sites } of this.#lives)
           (sites[index % this.#stores.length] as LivingSite).connection.slowUntil = until
@@ -617,6 +630,8 @@ class FleetWorld {
         return this.#fork(begun, process, key)
       case 'branch':
         return this.#branch(begun, process, key)
+      case 'redact':
+        return this.#redact(begun, key)
       case 'raise': {
         const raise = { type: 'raise_limit', limit: 'maxRepeats', max: 10 + number, by: 'Kim' } as const
         return this.#send(store, runId, raise, { key, process })
@@ -629,23 +644,61 @@ class FleetWorld {
     }
   }
 
-  #fork({ runId, store }: Begun, process: number, key: string): void {
+  /** Forks a run somewhere, or as soon as a call of it has been approved, which is then about to be performed. */
+  #fork(begun: Begun, process: number, key: string): void {
     const random = this.#world.chance(key)
-    const [place, choice] = [random(), random()]
+    const place = random()
+    const choice = random()
+    const writes = choice < 0.3 ? 'run' : choice < 0.6 ? 'ask' : 'stub'
+    const { runId, store } = begun
+    if (random() < 0.5)
+      this.#onApproved.set(runId, (seq) => this.#forkAt(begun, { process, key, writes, at: () => seq }))
+    else {
+      const at = (): number =>
+        1 + Math.floor(place * (this.#stores[store]?.model.runs.get(runId)?.events.length ?? 0))
+      this.#forkAt(begun, { process, key, writes, at })
+    }
+  }
+
+  #forkAt(
+    { runId, store }: Begun,
+    {
+      process,
+      key,
+      writes,
+      at,
+    }: {
+      readonly process: number
+      readonly key: string
+      readonly writes: 'run' | 'ask' | 'stub'
+      readonly at: () => number
+    },
+  ): void {
     let forked: RunId | undefined
     this.#insist(key, async () => {
-      const seq = this.#stores[store]?.model.runs.get(runId)?.events.length ?? 0
       const { site } = this.#siteOf(this.#living(process), store)
-      if (forked !== undefined) {
-        if (this.#stores[store]?.model.runs.has(forked)) return
-      }
-      const writes = choice < 0.3 ? 'run' : choice < 0.6 ? 'ask' : 'stub'
-      const run = site.runtime.fork(runId, { atSeq: 1 + Math.floor(place * seq), writes })
+      if (forked !== undefined && this.#stores[store]?.model.runs.has(forked)) return
+      const run = site.runtime.fork(runId, { atSeq: at(), writes })
       forked = run.id
       run.result.catch((error: unknown) => {
         if (!(error instanceof ConfigurationError)) this.#requireExpected(error, key)
       })
     })
+  }
+
+  /** Removes what a run says, or all that the record says of a call that it has asked for. */
+  #redact({ runId, store: index }: Begun, key: string): void {
+    const store = this.#stores[index]
+    const events = store?.model.runs.get(runId)?.events ?? []
+    const random = this.#world.chance(key)
+    const requests = events.filter(({ type }) => type === 'tool_request_ready')
+    // The newest is the one that may wait.
+    const call = random() < 0.3 ? undefined : requests.at(-1 - Math.floor(random() ** 3 * requests.length))
+    const isAbout = (event: RuntimeEvent): boolean =>
+      event.toolCallId === call?.toolCallId || (event.turn === call?.turn && withCalls.has(event.type))
+    const seqs = events.filter((event) => call === undefined || isAbout(event)).map(({ seq }) => seq)
+    this.#world.note('people', () => `redact events ${seqs.join(', ')} of ${runId}`)
+    store?.redact(runId, new Set(seqs), { kind: 'redacted', at: this.#world.now, by: 'Kim', reason: key })
   }
 
   /** Begins a run with the history of another one, up to some event of it. */
@@ -731,9 +784,15 @@ class FleetWorld {
     for (const event of events) {
       this.#world.note(`store ${store + 1}`, () => describeEvent(event))
       if (event.type === 'approval_requested') this.#answer(store, event)
+      if (event.type === 'approval_decided' && event.approved) this.#onceApproved(event)
       if (event.type === 'tool_deferred') this.#settle(store, event)
       if (event.type === 'limit_reached' && event.policy === 'ask') this.#raise(store, event)
     }
+  }
+
+  #onceApproved({ runId, seq }: RuntimeEvent): void {
+    this.#onApproved.get(runId)?.(seq)
+    this.#onApproved.delete(runId)
   }
 
   /** People decide in the end; some late, some twice, and two of them in different ways. */
@@ -781,22 +840,31 @@ class FleetWorld {
     this.#decideInTheEnd(store, event)
   }
 
-  /** What was posted may have been refused later, such as a changed input: whoever sees the question again decides again. */
+  /**
+   * What was posted may have been refused later, such as a changed input: whoever sees the question again decides again,
+   * by what is shown then, of which something may have been removed.
+   */
   #decideInTheEnd(store: number, event: EventOf<'approval_requested'> & RuntimeEvent): void {
-    const { runId, toolCallId, attempt, inputDigest, seq } = event
+    const { runId, toolCallId, attempt, seq } = event
     this.#world.after(120_000, this.#people, () => {
-      const events = this.#stores[store]?.model.runs.get(runId)?.events ?? []
-      const isSettled = events.some((each) => each.seq > seq && each.toolCallId === toolCallId)
-      if (isSettled || events.at(-1)?.type === 'run_finished') return
-      const command = {
-        type: 'deny',
-        toolCallId,
-        attempt,
-        inputDigest,
-        by: 'person 3',
-        reason: 'Too late.',
-      } as const
-      this.#send(store, runId, command, { key: `decision 3 ${toolCallId} ${attempt} ${seq}`, process: 0 })
+      const { ledger, model, show } = this.#stores[store] as SimulatedStore
+      const state = model.runs.get(runId)?.events.map(show).reduce<RunState | undefined>(evolve, undefined)
+      const call = state && toolCallId && findCall(state, toolCallId)
+      if (state === undefined || !call || call.status !== 'awaiting_approval') return
+      const key = `decision 3 ${toolCallId} ${attempt} ${seq}`
+      const pending = listPendingApprovals(state).find((each) => each.toolCallId === toolCallId)
+      if (pending) {
+        const { inputDigest } = pending
+        const about = { toolCallId: pending.toolCallId, attempt: pending.attempt, inputDigest }
+        const command = { type: 'deny', ...about, by: 'person 3', reason: 'Too late.' } as const
+        return this.#send(store, runId, command, { key, process: 0 })
+      }
+      // Its input was removed: nobody can decide about it, and the run goes on without it.
+      this.#insist(key, async () => {
+        const { site } = this.#siteOf(this.#living(0), store)
+        const run = site.runtime.resume(await findOpenRoot(ledger, runId))
+        run.result.catch((error: unknown) => this.#requireExpected(error, key))
+      })
     })
   }
 
@@ -835,6 +903,9 @@ class FleetWorld {
     })
   }
 }
+
+/** The events that hold the inputs of all calls of a reply. */
+const withCalls: ReadonlySet<string> = new Set(['assistant_message_finished', 'tool_requests_collected'])
 
 /** Trying again would change nothing: of an event that a power loss took, too. */
 function isFinal({ message }: ConfigurationError): boolean {

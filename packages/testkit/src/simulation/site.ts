@@ -1,7 +1,8 @@
-import { Observable } from 'rxjs'
+import { Observable, tap } from 'rxjs'
 import type { Clock, Model, ModelRequest, RunId, RuntimeEvent, Tool } from '@tallystick/core'
 import {
   type Json,
+  type JsonObject,
   type ModelSignal,
   type Random,
   toCanonicalJson,
@@ -38,6 +39,8 @@ export class Books {
   readonly outside: Map<string, number> = new Map()
   /** The starts of tools, by call and attempt: which process made each. */
   readonly starts: Map<string, string> = new Map()
+  /** The attempts of calls that have reported success themselves. */
+  readonly successes: Set<string> = new Set()
   /** The names of the tools whose starts are known. */
   readonly tools: Set<string> = new Set()
   /** The request behind each digest. */
@@ -80,7 +83,11 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
       return () => inner?.unsubscribe()
     })
 
-  function checkStart(name: string, { toolCallId, runId, attempt }: StartedCall, mayBeLazy: boolean): void {
+  function checkStart(
+    name: string,
+    { toolCallId, runId, attempt, input }: StartedCall,
+    mayBeLazy: boolean,
+  ): void {
     const events = store.model.runs.get(runId)?.events ?? []
     const start = events.find(
       (event) =>
@@ -92,6 +99,8 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
       if (!mayBeLazy) fault(8, `${about} began, and its start is not on record`)
     } else if (!mayBeLazy && !store.isSynced(runId, start.seq))
       fault(8, `${about} began before its start was durable`)
+    if (!isInputOnRecord(events, toolCallId, input))
+      fault(13, `${about} began with an input that nobody has asked for or approved`)
     const key = `${toolCallId} ${attempt}`
     const before = books.starts.get(key)
     if (before !== undefined && !mayBeLazy)
@@ -153,7 +162,12 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
       run: (call) =>
         paced<ToolSignal>(() => {
           checkStart(tool.name, call, tool.effect === 'read')
-          return tool.run(call)
+          return tool.run(call).pipe(
+            tap((report) => {
+              if (report.type === 'tool_ended' && report.outcome === 'success')
+                books.successes.add(`${call.toolCallId} ${call.attempt}`)
+            }),
+          )
         }, longestStepMs),
     }),
     model: (model) => ({
@@ -165,6 +179,22 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
         }, longestSignalMs),
     }),
   }
+}
+
+/** Law 13: the input of a call is the model's, or what a guardrail or an approver has put in its place. */
+function isInputOnRecord(
+  events: readonly RuntimeEvent[],
+  toolCallId: string,
+  input: StartedCall['input'],
+): boolean {
+  const text = toCanonicalJson(input)
+  return events.some((event) => {
+    const calls = event.type === 'tool_requests_collected' ? event.calls : [event]
+    return calls.some(
+      (call) =>
+        call.toolCallId === toolCallId && 'input' in call && toCanonicalJson(call.input ?? null) === text,
+    )
+  })
 }
 
 function isFork([first]: readonly RuntimeEvent[] = []): boolean {
@@ -185,4 +215,5 @@ interface StartedCall {
   readonly toolCallId: string
   readonly runId: RunId
   readonly attempt: number
+  readonly input: JsonObject
 }

@@ -1,6 +1,7 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { type Ledger, LedgerUnavailableError, type RunId, type RuntimeEvent } from '@tallystick/core'
-import type { AppendOptions, EventOf, ExpectedHead, Head } from '@tallystick/core/vocabulary'
+import { redactEvent } from '@tallystick/core/store-kit'
+import type { AppendOptions, EventOf, ExpectedHead, Head, Removed } from '@tallystick/core/vocabulary'
 import { volatileLedger, type VolatileLedger, wrapLedger } from '../doubles/ledger.ts'
 import { type ReportFault, StoreModel } from './store-model.ts'
 import { type Actor, createLane, type Lane, type World } from './world.ts'
@@ -14,6 +15,9 @@ export class SimulatedStore {
   onAppended = (_events: readonly RuntimeEvent[]): void => {}
   readonly #memory: VolatileLedger
   readonly #hints = new Set<() => void>()
+  /** What is left of events whose content was removed, by `nameEvent`. */
+  readonly #redacted = new Map<string, RuntimeEvent>()
+  readonly #onTakenOver = new Map<RunId, (() => void)[]>()
 
   constructor(world: World, name: string, fault: ReportFault) {
     this.name = name
@@ -38,19 +42,46 @@ export class SimulatedStore {
     for (const hint of [...this.#hints]) hint()
   }
 
+  /** Removes the content of events of a run. */
+  redact(runId: RunId, seqs: ReadonlySet<number>, removed: Removed): void {
+    for (const event of this.model.runs.get(runId)?.events ?? []) {
+      if (!seqs.has(event.seq)) continue
+      const { seq, epoch, at, turn, v, type, toolCallId } = event
+      const envelope = {
+        runId,
+        seq,
+        epoch,
+        at,
+        turn,
+        v,
+        type,
+        ...(toolCallId !== undefined && { toolCallId }),
+      }
+      this.#redacted.set(nameEvent(event), { ...redactEvent(event), ...envelope, removed } as RuntimeEvent)
+    }
+  }
+
+  /** The event as the store has it now: without its content, if that was removed. */
+  readonly show = (event: RuntimeEvent): RuntimeEvent => this.#redacted.get(nameEvent(event)) ?? event
+
+  /** Calls back once, when the run has been taken over. */
+  onceTakenOver(runId: RunId, callback: () => void): void {
+    this.#onTakenOver.set(runId, [...(this.#onTakenOver.get(runId) ?? []), callback])
+  }
+
   /** Every event of every run, by run. */
   async readRuns(): Promise<readonly (readonly RuntimeEvent[])[]> {
     const runs: RuntimeEvent[][] = []
     for await (const { runId } of this.#memory.runs()) {
       const events: RuntimeEvent[] = []
-      for await (const event of this.#memory.read(runId)) events.push(event)
+      for await (const event of this.ledger.read(runId)) events.push(event)
       runs.unshift(events)
     }
     return runs
   }
 
   #hold(memory: VolatileLedger): Ledger {
-    const { model } = this
+    const { model, show } = this
     const told = async <T>(
       call: Promise<T>,
       tell: (answer: T | { readonly error: unknown }) => void,
@@ -73,8 +104,24 @@ export class SimulatedStore {
         this.onAppended(events)
         return head
       },
-      acquire: (runId, claim) =>
-        told(memory.acquire(runId, claim), (answer) => model.acquired(runId, claim, answer)),
+      acquire: async (runId, claim) => {
+        const head = await told(memory.acquire(runId, claim), (answer) =>
+          model.acquired(runId, claim, answer),
+        )
+        for (const callback of this.#onTakenOver.get(runId) ?? []) callback()
+        this.#onTakenOver.delete(runId)
+        return head
+      },
+      read: async function* (...given) {
+        for await (const event of memory.read(...given)) yield show(event)
+      },
+      find: async function* (query) {
+        for await (const event of memory.find(query)) yield show(event)
+      },
+      tail: async function* (after) {
+        for await (const { cursor, event } of memory.tail(after)) yield { cursor, event: show(event) }
+      },
+      isWhole: async (runId) => (model.runs.get(runId)?.events ?? []).every((event) => show(event) === event),
       put: (runId, entry, options) =>
         told(memory.put(runId, entry, options), (answer) => model.wasPut(runId, entry, answer)),
       inbox: async (runId) => {
@@ -126,6 +173,11 @@ export class SimulatedStore {
   }
 }
 
+/** Names an event for as long as it is on record: another one in its place is of another epoch. */
+function nameEvent({ runId, seq, epoch, at, type }: RuntimeEvent): string {
+  return `${runId} ${seq} ${epoch} ${at} ${type}`
+}
+
 /** How long a client waits at most for an answer that does not come, in milliseconds. */
 const noAnswerMs = 4_000
 
@@ -139,6 +191,8 @@ export class Connection {
   cutOffUntil: number = -Infinity
   /** So many of the next answers do not come, though the store has carried out what it was asked. */
   answersToLose = 0
+  /** The next append arrives once its run has been taken over, and so many milliseconds later at the latest. */
+  nextAppendLateMs: number | undefined
   /** Until when the store is slow. */
   slowUntil: number = -Infinity
   /** Told of each append before it is sent; returns whether the request gets through. */
@@ -180,6 +234,8 @@ export class Connection {
     options: AppendOptions,
   ): Promise<Head> {
     if (!this.onAppend()) return await new Promise(() => {})
+    const lateMs = this.nextAppendLateMs
+    if (lateMs !== undefined) this.#delayAppend(lateMs, runId, [expected, events, options])
     const head = await this.#ask(runId, () => this.#store.ledger.append(runId, expected, events, options))
     const [first] = events
     // What a fork shares with another run began there.
@@ -187,6 +243,29 @@ export class Connection {
     for (const event of events.slice(shared))
       if (event.type === 'model_call_started' || event.type === 'compaction_started') this.calls.push(event)
     return head
+  }
+
+  /** The connection breaks, and what was sent arrives long after its sender has given up waiting. */
+  #delayAppend(
+    lateMs: number,
+    runId: RunId,
+    given: readonly [ExpectedHead, readonly RuntimeEvent[], AppendOptions],
+  ): void {
+    const world = this.#world
+    this.nextAppendLateMs = undefined
+    this.cutOffUntil = Math.max(this.cutOffUntil, world.now + noAnswerMs)
+    let hasArrived = false
+    const arrive = (): void => {
+      if (hasArrived) return
+      hasArrived = true
+      this.#store.ledger
+        .append(runId, ...given)
+        .catch((error: unknown) =>
+          world.note(this.#actor.name, () => `a late append to ${runId} was refused: ${String(error)}`),
+        )
+    }
+    this.#store.onceTakenOver(runId, () => world.after(0, undefined, arrive))
+    world.after(Math.max(lateMs, noAnswerMs), undefined, arrive)
   }
 
   #ask<T>(about: string, call: () => Promise<T>): Promise<T> {

@@ -2,7 +2,7 @@ import type { Message } from '@tallystick/core'
 import { removedText } from '@tallystick/core/internal'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { redactMessage, redactReply } from '../src/format/redacted-event.ts'
+import { redactMessage, redactReply } from '../src/ledger/redacted-event.ts'
 
 const toolCallId = sampleCallId(sampleRunId(1))
 const gone = { type: 'text', text: removedText } as const

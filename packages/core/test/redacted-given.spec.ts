@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
-import { redactEvent } from '../src/format/redacted-event.ts'
+import { redactEvent } from '../src/ledger/redacted-event.ts'
 
 it('of what a run was given stay the names and ids, and nothing that says something', () => {
   const runId = sampleRunId(1)

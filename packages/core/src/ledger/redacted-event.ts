@@ -1,21 +1,10 @@
-import type { Message, RuntimeEvent } from '@tallystick/core'
-import { type CollectedCall, omitUndefined, removedText, type ShownPiece } from '@tallystick/core/internal'
-import type {
-  AgentDefinition,
-  AssistantPart,
-  EventBodies,
-  EventOf,
-  EventType,
-  JsonObject,
-  ModelFailure,
-  ModelRefusal,
-  ModelSettings,
-  RequestAddition,
-  ResultPart,
-  ToolDefinition,
-  UserMessage,
-  UserPart,
-} from '@tallystick/core/vocabulary'
+import type { AgentDefinition, RequestAddition } from '../events/agent-definition.ts'
+import type { AssistantPart, Message, ResultPart, UserMessage, UserPart } from '../events/content.ts'
+import { type CollectedCall, removedText, type ShownPiece } from '../events/event-parts.ts'
+import type { EventBodies, EventOf, EventType, RuntimeEvent } from '../events/event.ts'
+import type { ModelRefusal, ModelSettings, ToolDefinition } from '../events/model-request.ts'
+import type { ModelFailure } from '../values/errors.ts'
+import { type JsonObject, omitUndefined } from '../values/json.ts'
 
 /** These fields of a value stay as they are; those that it lacks are left out. */
 function keep<Value extends object, Name extends keyof Value>(

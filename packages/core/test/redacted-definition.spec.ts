@@ -1,7 +1,7 @@
 import { removedText } from '@tallystick/core/internal'
 import type { AgentDefinition } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
-import { redactDefinition } from '../src/format/redacted-event.ts'
+import { redactDefinition } from '../src/ledger/redacted-event.ts'
 
 const facts = {
   model: { provider: 'p', api: 'a', modelId: 'm' },
