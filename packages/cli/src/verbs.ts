@@ -61,6 +61,11 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
       example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
       load: async () => (await import('./verbs/find.ts')).declareFind,
     },
+    schedules: {
+      summary: 'list the schedules that start runs by time, and pause them',
+      example: 'tallystick schedules runs.db',
+      load: async () => (await import('./verbs/schedules.ts')).declareSchedules,
+    },
     inspect: {
       summary: 'open a page that shows every run at any moment',
       example: 'tallystick inspect runs.db --allow decisions',

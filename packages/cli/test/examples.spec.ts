@@ -36,6 +36,7 @@ const expected: Readonly<Record<string, Expectation>> = {
   serve: { stopsAfter: /Bearer/, shows: /^http:\/\/127\.0\.0\.1:8080$/m },
   list: { at: 'waiting', shows: /^\S+ +assistant +\d.* suspended on pay call_\w+_2_1_1$/m },
   find: { shows: /^\S+ +\d+ {2}\S+Z {2}pay success \{"usd":5\} 5 USD paid$/m },
+  schedules: { shows: /^No schedule is on record\.$/m },
   show: { shows: /^phase +\w+, turn 2, event 12 of \d+/m },
   inspect: {
     at: 'waiting',

@@ -87,6 +87,7 @@ describe('the story of a run', () => {
       ...(['compaction_started', 'context_compacted', 'agent_handed_off', 'guardrail_tripped'] as const),
       ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),
       'feedback_given',
+      ...(['schedule_set', 'schedule_fired'] as const),
     ]
     expect(kinds).toEqual({
       ...Object.fromEntries(eventTypes.map((type) => [type, notes.includes(type) ? 'note' : undefined])),

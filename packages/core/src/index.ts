@@ -94,6 +94,8 @@ export type {
   Runtime,
   RuntimeOptions,
   RuntimeSession,
+  ScheduleOptions,
+  ScheduleRecord,
   SendOptions,
   SessionRunOptions,
   SettledResult,

@@ -30,6 +30,7 @@ export {
   callEventTypes,
   type CallPlan,
   callPlans,
+  missedPolicies,
   type CallRefusal,
   type CarriedHistory,
   type CollectedCall,
@@ -214,6 +215,7 @@ export { readResultWithChildren, readStart, toResult } from './runtime/run-resul
 export { advanceShownText, noText, type ShownText } from './runtime/run-streams.ts'
 export { waitUntilBegun } from './runtime/run.ts'
 export { requireRunOptions, someLedger, somePrices, valueHaving } from './runtime/runtime-options.ts'
+export { readSchedule, readSchedules } from './runtime/schedules.ts'
 export { parseInput } from './runtime/start-run.ts'
 
 // Options, JSON, ids and texts

@@ -40,7 +40,7 @@ export {
   type UserMessage,
   type UserPart,
 } from './events/content.ts'
-export type { Cause } from './events/event-parts.ts'
+export type { Cause, Schedule } from './events/event-parts.ts'
 export {
   type ChildTotals,
   type EventBodies,

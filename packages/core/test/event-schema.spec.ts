@@ -200,6 +200,8 @@ describe('the shape of a stored event', () => {
 
 const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   run_started: ['agent', 'definition', 'limits', 'retry'],
+  schedule_set: ['missed'],
+  schedule_fired: ['scheduledAt'],
   run_resumed: ['why', 'inDoubt'],
   run_finished: ['reason', 'turns', 'toolCalls', 'usage'],
   history_carried: ['messages'],

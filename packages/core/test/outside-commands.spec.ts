@@ -21,6 +21,13 @@ const decision = { toolCallId: callId(1), by: 'ada', attempt: 1, inputDigest }
 const content = [{ type: 'text', text: 'blue' }] as const
 const child = { runId: sampleRunId(7), turns: 1, toolCalls: 0, usage: {} }
 
+const [start, input] = begun()
+const scheduled: readonly Fact[] = [
+  start!,
+  { type: 'schedule_set', turn: 0, everyMs: 60_000, missed: 'once', nextAt: 1_760_000_060_000 },
+  input!,
+]
+
 type Page = readonly Fact[]
 /** A name, what was recorded before, a command, and the fact that it leads to. */
 type Accepted<C = OutsideCommand> = readonly [string, Page, C, object]
@@ -94,6 +101,17 @@ const accepted: {
       streaming,
       { type: 'raise_limit', limit: 'maxTurns', max: 4, by: 'ada' },
       { type: 'limit_raised', limit: 'maxTurns', max: 4, by: 'ada' },
+    ],
+  ],
+  set_schedule: [
+    [
+      'a schedule that is paused',
+      scheduled,
+      { type: 'set_schedule', paused: true, by: 'ada', reason: 'Holiday.' },
+      {
+        ...{ type: 'schedule_set', everyMs: 60_000, missed: 'once', paused: true },
+        ...{ turn: 0, by: 'ada', reason: 'Holiday.' },
+      },
     ],
   ],
 }
@@ -278,6 +296,7 @@ describe('a command that is refused', () => {
       queue: 'cancelled',
       cancel: 'already_cancelled',
       raise_limit: 'not_raised',
+      set_schedule: 'not_scheduled',
     }
     for (const [type, refusal] of Object.entries(refusals)) {
       expect([type, getCommandRules(type as OutsideCommand['type']).usualRefusal]).toEqual([type, refusal])

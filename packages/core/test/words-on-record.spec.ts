@@ -65,7 +65,7 @@ describe('a word that a ledger may hold', () => {
     [
       'causes',
       causes,
-      `start resume steer queue approve deny settle cancel raise_limit feedback model_started model_text model_reasoning
+      `start resume steer queue approve deny settle cancel raise_limit set_schedule feedback model_started model_text model_reasoning
        model_tool_input model_tool_request model_usage model_finished model_failed calls_checked tool_progressed
        tool_deferred tool_ended call_reconciled guardrails_checked output_checked summarized controller`,
     ],

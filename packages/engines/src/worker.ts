@@ -70,7 +70,9 @@ export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive 
       if (error instanceof RunNotFoundError) rest = { status: 'done', runId, seq: 0, pending: false }
       else throw error
     }
-    const { status, seq, wakeAt, pending } = rest
+    const { status, seq, wakeAt, pending, started = [] } = rest
+    const { priority, tenant } = about
+    for (const each of started) await engine.wake({ runId: each, priority, tenant })
     // Another process may have died with the lease of this run or of a child run: nothing moves before that ends.
     const isStuck = status === 'lost' || (status === 'handedBack' && seq === before?.seq && !signal.aborted)
     if (isStuck) await engine.wake({ ...about, runId, at: Math.max(wakeAt ?? 0, Date.now() + pauseMs) })

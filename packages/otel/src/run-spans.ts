@@ -219,6 +219,8 @@ export class RunSpans {
   /** The effect of each event on the trace. Marks, of events without a span of their own, hold no content. */
   readonly #handlers: { readonly [T in EventType]: ((event: EventOf<T>) => void) | null } = {
     run_started: (event) => this.#startRun(event),
+    schedule_set: (event) => this.#mark(event, { [own.action]: event.paused ? 'pause' : 'set' }),
+    schedule_fired: (event) => this.#mark(event, { [own.value]: event.scheduledAt }),
     history_carried: null,
     history_edited: null,
     run_resumed: (event) => this.#mark(event, { [own.reason]: event.why, [own.value]: event.epoch }),

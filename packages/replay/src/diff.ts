@@ -118,6 +118,8 @@ function isContainer(value: unknown): value is Readonly<Record<string, unknown>>
  */
 const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
   run_started: 'yes',
+  schedule_set: 'yes',
+  schedule_fired: 'yes',
   history_carried: 'yes',
   history_edited: 'yes',
   run_resumed: 'yes',

@@ -253,6 +253,8 @@ async function decideNext(driven: Driven, state: RunState | undefined, index: nu
 /** Types that other facts of the same decision may follow. */
 const isOpening: Readonly<Record<EventType, boolean>> = {
   run_started: true,
+  schedule_set: true,
+  schedule_fired: false,
   history_carried: true,
   history_edited: true,
   run_resumed: false,

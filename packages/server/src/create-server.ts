@@ -49,6 +49,7 @@ import { addInspection } from './runs/inspection.ts'
 import { addList } from './runs/list.ts'
 import { addOverview } from './runs/overview.ts'
 import { addAgents, addReads, addSessions } from './runs/reads.ts'
+import { addSchedules } from './runs/schedules.ts'
 import { addStarts } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
@@ -383,6 +384,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   })
   addAgents(routes)
   addStarts(routes)
+  addSchedules(routes)
   addList(routes)
   addReads(routes)
   addInspection(routes)

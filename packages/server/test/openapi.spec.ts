@@ -47,6 +47,11 @@ async function sendAsDescribed(
   const { pendingApprovals, deferredCalls } = (await waiting.json()) as StoppedRun
   const [call] = [...pendingApprovals, ...deferredCalls]
   const example = exampleOf(operation)
+  const isOfSchedule = operation.operationId === 'scheduleRun'
+  const set = isOfSchedule
+    ? await office.send('/schedules', 'boss', { agent: 'cashier', input: 'Pay.', every: 60_000 })
+    : undefined
+  const { scheduleId } = ((await set?.json()) as { readonly scheduleId?: string }) ?? {}
   const body = example && {
     ...example,
     ...('toolCallId' in example && { toolCallId: call?.toolCallId }),
@@ -54,7 +59,7 @@ async function sendAsDescribed(
   }
   expect(body === undefined).toBe(method === 'get')
   const names: Readonly<Record<string, string>> = {
-    run: runId,
+    run: scheduleId ?? runId,
     agent: 'cashier',
     session: 'chat-0',
     chat: 'chat-0',

@@ -199,6 +199,8 @@ const roles: Readonly<Record<EventType, 'note' | 'part' | null>> = {
   run_started: null,
   run_resumed: 'note',
   run_finished: 'note',
+  schedule_set: 'note',
+  schedule_fired: 'note',
   history_carried: 'part',
   history_edited: 'note',
   input_received: 'part',

@@ -244,7 +244,7 @@ interface AddressedCommand {
  * Puts a command into the inbox of a run, and prints which run takes it: the topmost parent, if this is a child run. The
  * same command put twice is one entry.
  */
-async function recordCommand(context: CommandContext, addressed: AddressedCommand): Promise<void> {
+export async function recordCommand(context: CommandContext, addressed: AddressedCommand): Promise<void> {
   const { ledger, ledgerPath, runId, command, call } = addressed
   const digest = createHash('sha256').update(toCanonicalJson(command)).digest('hex')
   const added = await ledger.put(runId, { key: `${command.type}:${digest}`, command, at: Date.now() })

@@ -6,9 +6,10 @@ import {
   type EventOf,
   type EventType,
   type ParentRef,
+  type Schedule,
 } from '@tallystick/core/vocabulary'
 import type { View } from '../command/context.ts'
-import { formatCount, toOneLine, formatEnding } from '../command/text.ts'
+import { formatCount, formatDuration, toOneLine, formatEnding } from '../command/text.ts'
 import { type Screen, createScreen } from '../terminal/paint.ts'
 
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>
@@ -149,6 +150,18 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
     note(`the limit ${limit} of ${max} is reached: ${limitEffects[policy]}`),
   limit_raised: ({ by, limit, max, reason }, { note }) =>
     note(`${by} raised the limit ${limit} to ${max}${reason === undefined ? '' : `: ${reason}`}`),
+  schedule_set: (event, { note }) => {
+    const { paused, nextAt, by, reason } = event
+    const next = nextAt === undefined ? '' : `, next at ${new Date(nextAt).toISOString()}`
+    note(
+      `schedule ${formatSchedule(event)} ${paused ? 'paused' : 'set'}${formatBy(by)}${formatWhy(reason)}${next}`,
+    )
+  },
+  schedule_fired: ({ scheduledAt, startedRun, missed = 0 }, { note }) => {
+    const left = missed === 0 ? '' : `, ${formatCount(missed, 'earlier time')} missed`
+    const what = startedRun === undefined ? 'was missed, and starts nothing' : `starts run ${startedRun}`
+    note(`${new Date(scheduledAt).toISOString()} ${what}${left}`)
+  },
   cancel_requested: ({ by, reason }, { note }) => note(`cancelled${formatBy(by)}${formatWhy(reason)}`),
   feedback_given: ({ by, score, note: said }, { note }) =>
     note(`${by} gave ${score === undefined ? 'feedback' : `the score ${score}`}${formatWhy(said)}`),
@@ -240,9 +253,25 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   output_checked: ({ valid }) => [valid ? 'fits' : 'does not fit'],
   limit_reached: ({ limit, max }) => [limit, `${max}`],
   limit_raised: ({ limit, max }) => [limit, `${max}`],
+  schedule_set: (event) => [formatSchedule(event), ...(event.paused ? ['paused'] : [])],
+  schedule_fired: ({ scheduledAt, startedRun }) => [
+    new Date(scheduledAt).toISOString(),
+    ...(startedRun === undefined ? ['missed'] : [startedRun]),
+  ],
   cancel_requested: ({ reason = '' }) => [reason],
   feedback_given: ({ by, score, note = '' }) => [by, `${score ?? ''}`, note].filter(Boolean),
   run_finished: ({ reason }) => [reason],
+}
+
+/** When a schedule starts runs, in a few words. */
+export function formatSchedule({ name, cron, timeZone, onceAt, everyMs }: Omit<Schedule, 'missed'>): string {
+  const times =
+    cron !== undefined
+      ? `${cron} ${timeZone}`
+      : onceAt !== undefined
+        ? `at ${new Date(onceAt).toISOString()}`
+        : `every ${formatDuration(everyMs ?? 0)}`
+  return name === undefined ? times : `${name} (${times})`
 }
 
 function formatAttempt(attempt: number): readonly string[] {

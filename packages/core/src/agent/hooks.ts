@@ -106,6 +106,8 @@ export function listHooks(given: GivenHooks | undefined): readonly RunHooks[] {
 /** The hooks that an event of each type is for; `null` if there are none. */
 const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly HookName[]) | null } = {
   run_started: () => ['runStarted'],
+  schedule_set: null,
+  schedule_fired: null,
   history_carried: null,
   history_edited: null,
   run_resumed: () => ['runStarted'],

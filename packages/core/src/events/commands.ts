@@ -1,5 +1,6 @@
 import {
   amount,
+  flag,
   jsonObject,
   listOf,
   maybe,
@@ -16,7 +17,13 @@ import type { JsonObject } from '../values/json.ts'
 import { type LimitName, limitNames } from './limits.ts'
 import type { AgentDefinition } from './agent-definition.ts'
 import type { EventBodies } from './event.ts'
-import { type Attribution, childTotals, type ChildTotals, type ResumeReason } from './event-parts.ts'
+import {
+  type Attribution,
+  childTotals,
+  type ChildTotals,
+  type ResumeReason,
+  type Schedule,
+} from './event-parts.ts'
 
 /** Changes of the past, with who made them and why. */
 export type HistoryEdits = EventBodies['history_edited']
@@ -34,6 +41,8 @@ export type StartCommand = EventBodies['run_started'] & {
   readonly uncheckedFrom?: number
   /** Edits of the earlier messages. */
   readonly edits?: HistoryEdits
+  /** The run is a schedule. */
+  readonly schedule?: Schedule
 }
 
 /** A process takes the run over. Only the runtime sends it, when it has raised the epoch. */
@@ -90,6 +99,7 @@ export type OutsideCommand =
       readonly by: string
       readonly reason?: string
     }
+  | ({ readonly type: 'set_schedule'; readonly paused: boolean } & Attribution)
 
 /** A command to a run. One that the state does not allow is refused, as a value. */
 export type Command = StartCommand | ResumeCommand | FeedbackCommand | OutsideCommand
@@ -146,6 +156,11 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf('type', {
     limit: wordOf(limitNames),
     max: amount,
     by: name,
+    reason: maybe(text),
+  },
+  set_schedule: {
+    paused: flag,
+    by: maybe(name),
     reason: maybe(text),
   },
 })

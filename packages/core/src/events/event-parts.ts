@@ -87,6 +87,23 @@ export type Delivery = (typeof deliveries)[number]
 export const resumeReasons = ['command', 'crash', 'takeover'] as const
 export type ResumeReason = (typeof resumeReasons)[number]
 
+/** What becomes of the times of a schedule at which nothing was there to fire it: none, one for all, or each of them. */
+export const missedPolicies = ['skip', 'once', 'each'] as const
+export type MissedPolicy = (typeof missedPolicies)[number]
+
+/** When a schedule starts runs: by a cron pattern, once, or again and again. Times are in milliseconds since 1970 UTC. */
+export interface Schedule {
+  readonly name?: string
+  /** Five fields: minute, hour, day of the month, month, day of the week. */
+  readonly cron?: string
+  /** Of the cron pattern, such as `Europe/Berlin`. */
+  readonly timeZone?: string
+  readonly onceAt?: number
+  /** From the start of the schedule on. */
+  readonly everyMs?: number
+  readonly missed: MissedPolicy
+}
+
 /** How a collected call continues: it runs, a person decides first, or it is settled without running. */
 export const callPlans = ['run', 'ask', 'settle'] as const
 export type CallPlan = (typeof callPlans)[number]
@@ -398,6 +415,7 @@ export const causes = [
   'settle',
   'cancel',
   'raise_limit',
+  'set_schedule',
   'feedback',
   'model_started',
   'model_text',

@@ -56,8 +56,10 @@ import {
   type ParentRef,
   type ReplyDelta,
   type ResumeReason,
+  missedPolicies,
   resumeReasons,
   runId,
+  type Schedule,
   shownChange,
   type ShownChange,
   spending,
@@ -142,6 +144,27 @@ export interface EventBodies {
     readonly subject?: string
     /** The application gave the run a context, which is not recorded: a resume has to pass one. */
     readonly withContext?: true
+  }
+  /**
+   * The run is a schedule: it calls no model, and starts runs with its own agent, options and input instead. From here on it does
+   * so at these times, or is paused.
+   */
+  schedule_set: Schedule &
+    Attribution & {
+      readonly paused?: true
+      /** The next time, in milliseconds since 1970 UTC; absent while it is paused. */
+      readonly nextAt?: number
+    }
+  /** A time of the schedule has come. The run that it starts is on record before this. */
+  schedule_fired: {
+    /** Which time, in milliseconds since 1970 UTC. */
+    readonly scheduledAt: number
+    /** Absent if nothing was started, since the time was missed. */
+    readonly startedRun?: RunId
+    /** How many earlier times were missed, and start nothing. */
+    readonly missed?: number
+    /** The next time; absent after the last. */
+    readonly nextAt?: number
   }
   /** The messages before the run: of its session, or of the run from which it branches. */
   history_carried: CarriedHistory
@@ -510,6 +533,24 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     parent: maybe(parent),
     subject: maybe(text),
     withContext: maybe(exactly(true)),
+  }),
+  schedule_set: fact('start', {
+    name: maybe(text),
+    cron: maybe(text),
+    timeZone: maybe(text),
+    onceAt: maybe(moment),
+    everyMs: maybe(amount),
+    missed: wordOf(missedPolicies),
+    paused: maybe(exactly(true)),
+    nextAt: maybe(moment),
+    by: maybe(text),
+    reason: maybe(text),
+  }),
+  schedule_fired: fact('controller', {
+    scheduledAt: moment,
+    startedRun: maybe(runId),
+    missed: maybe(count),
+    nextAt: maybe(moment),
   }),
   history_carried: history('start', {
     messages: listOf(message),

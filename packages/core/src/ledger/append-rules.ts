@@ -15,6 +15,8 @@ export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch
 /** The key under which a run may hold an event only once; `null` for types that it may repeat. */
 const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | undefined) | null } = {
   run_started: null,
+  schedule_set: null,
+  schedule_fired: null,
   history_carried: null,
   history_edited: null,
   run_resumed: null,

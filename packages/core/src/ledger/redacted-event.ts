@@ -299,6 +299,11 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     ...keep(event, 'valid'),
     ...mask(event, { output: () => null, error: redactText, repair: redactUserMessage }),
   }),
+  schedule_set: (event) => ({
+    ...keep(event, 'name', 'cron', 'timeZone', 'onceAt', 'everyMs', 'missed', 'paused', 'nextAt', 'by'),
+    ...mask(event, { reason: redactText }),
+  }),
+  schedule_fired: (event) => keep(event, 'scheduledAt', 'startedRun', 'missed', 'nextAt'),
   limit_reached: (event) => keep(event, 'limit', 'max', 'used', 'held', 'policy'),
   limit_raised: (event) => ({ ...keep(event, 'limit', 'max', 'by'), ...mask(event, { reason: redactText }) }),
   cancel_requested: (event) => ({ ...keep(event, 'by'), ...mask(event, { reason: redactText }) }),

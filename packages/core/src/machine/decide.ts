@@ -27,6 +27,7 @@ import {
   type SignalRules,
   type Stamp,
 } from './rules.ts'
+import { pickSchedule, setSchedule } from './schedule.ts'
 import type { RunState } from './state.ts'
 import { findCall, openTurnCalls } from './calls.ts'
 import type { Cause } from '../events/event-parts.ts'
@@ -178,6 +179,31 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
       event.type === 'limit_raised' && event.limit === limit && event.max === max,
     usualRefusal: 'not_raised',
   },
+  set_schedule: {
+    decide: decideSetSchedule,
+    recover(event) {
+      if (event.type !== 'schedule_set') return undefined
+      const { paused = false, by, reason } = event
+      return { type: 'set_schedule', paused, ...omitUndefined({ by, reason }) }
+    },
+    isRecordedBy: (event, { paused }) => event.type === 'schedule_set' && (event.paused ?? false) === paused,
+    usualRefusal: 'not_scheduled',
+  },
+}
+
+function decideSetSchedule(
+  state: RunState,
+  { paused, by, reason }: OutsideCommandOf<'set_schedule'>,
+  now: number,
+): Decision {
+  const { schedule, startedAt: since, turn } = state
+  if (schedule === undefined) {
+    const message = `Run ${state.runId} is no schedule, so it cannot be paused. To stop it, cancel it.`
+    return refuse('not_scheduled', message)
+  }
+  if (paused === (schedule.paused ?? false)) return nothing
+  const fact = setSchedule({ ...schedule, paused }, { since, now })
+  return { facts: [{ ...fact, turn, ...omitUndefined({ by, reason }) }] }
 }
 
 /** Returns whether a cause is an outside command. */
@@ -214,6 +240,10 @@ function decideInput(
   state: RunState,
   { type: delivery, message, receipt }: OutsideCommandOf<'steer' | 'queue'>,
 ): Decision {
+  if (state.schedule) {
+    const message = `Run ${state.runId} is a schedule, and talks to no model. Give the input to a run that it started, or set a schedule with another input.`
+    return refuse('not_supported', message)
+  }
   if (state.cancel) {
     const message = `Run ${state.runId} is being cancelled and takes no more input. Wait for its result, and give the input to the next run.`
     return refuse('cancelled', message)
@@ -290,7 +320,7 @@ function getSignalRules<T extends Signal['type']>(type: T): SignalRules<T> {
 }
 
 /** Begins a run that does not exist yet. */
-function decideStart(state: RunState | undefined, command: StartCommand): Decision {
+function decideStart(state: RunState | undefined, command: StartCommand, { at: now }: Stamp): Decision {
   if (state)
     return refuse(
       'run_exists',
@@ -310,6 +340,7 @@ function decideStart(state: RunState | undefined, command: StartCommand): Decisi
       ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
     },
   ]
+  if (command.schedule) facts.push({ ...setSchedule(command.schedule, { since: now, now }), turn: 0 })
   if (history.length > 0) {
     facts.push({ type: 'history_carried', turn: 0, messages: history, ...omitUndefined({ uncheckedFrom }) })
   }
@@ -378,6 +409,7 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
   if (message === undefined) return undefined
   const { messages: history, uncheckedFrom } = findBesideStart('history_carried', position) ?? {}
   const { edits, by, reason } = findBesideStart('history_edited', position) ?? {}
+  const set = findBesideStart('schedule_set', position)
   return {
     type: 'start',
     runId,
@@ -398,15 +430,16 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
       uncheckedFrom,
     }),
     ...(edits && { edits: { edits, ...omitUndefined({ by, reason }) } }),
+    ...(set && { schedule: pickSchedule(set) }),
   }
 }
 
-/** One of the facts that a start puts after `run_started`: at most three, the input last. */
+/** One of the facts that a start puts after `run_started`: at most four, the input last. */
 function findBesideStart<T extends EventType>(
   type: T,
   { recorded, index }: RecordedPosition,
 ): EventOf<T> | undefined {
-  const beside = recorded.slice(index + 1, index + 4)
+  const beside = recorded.slice(index + 1, index + 5)
   const input = beside.findIndex((event) => event.type === 'input_received')
   return beside.slice(0, input + 1).find((event): event is EventOf<T> & typeof event => event.type === type)
 }
@@ -417,7 +450,7 @@ function findBesideStart<T extends EventType>(
  * ended, gives no facts.
  */
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
-  if (message.type === 'start') return decideStart(state, message)
+  if (message.type === 'start') return decideStart(state, message, stamp)
   if (state === undefined) return refuse('not_supported', 'The run does not exist yet; start it first.')
   if (isSignal(message)) return getSignalRules(message.type).decide(state, message, stamp)
   if (message.type === 'feedback') return decideFeedback(state, message)

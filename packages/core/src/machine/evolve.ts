@@ -51,6 +51,7 @@ import {
 import { isSuspended } from './next-action.ts'
 import { namesModel } from './request.ts'
 import { listGuardrails, requiresEffects } from './required-effects.ts'
+import { pickSchedule } from './schedule.ts'
 import {
   type CollectingState,
   type DoneState,
@@ -104,6 +105,8 @@ const folds: { readonly [T in EventType]: Fold<T> } = {
   run_started(state, event) {
     throw createIllegalTransition(state, event)
   },
+  schedule_set: applyScheduleSet,
+  schedule_fired: applyScheduleFired,
   run_resumed: changing(applyRunResumed),
   run_finished: applyRunFinished,
   history_carried: applyHistoryCarried,
@@ -253,7 +256,8 @@ function withUserMessage(state: RunState, message: UserMessage): RunState {
   const exchangeFrom = isAnswered(state) ? state.history.length : state.exchangeFrom
   const next = { ...withMessage(state, message), exchangeFrom, inputSinceReply: true }
   const guardrails = listGuardrails(state, 'input')
-  if (guardrails.length === 0) return next
+  // What a schedule holds is checked in each run that it starts.
+  if (guardrails.length === 0 || state.schedule) return next
   const from = state.inputCheck?.from ?? state.history.length
   return { ...next, inputCheck: { seq: state.seq, from, guardrails } }
 }
@@ -266,6 +270,27 @@ function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): Ru
   requireClosed(state, event)
   if (state.phase === 'streaming') throw createIllegalTransition(state, event, 'a model call is in flight')
   return withChange(withUserMessage(rest, input.message))
+}
+
+function applyScheduleSet(state: RunState, event: EventOf<'schedule_set'>): RunState {
+  if (state.schedule === undefined && state.history.length > 0)
+    throw createIllegalTransition(state, event, 'the run has begun, and is no schedule')
+  const { paused, nextAt } = event
+  const { started = 0, lastRun } = state.schedule ?? {}
+  const schedule = { ...pickSchedule(event), ...omitUndefined({ paused, nextAt, lastRun }), started }
+  return { ...state, schedule }
+}
+
+function applyScheduleFired(state: RunState, event: EventOf<'schedule_fired'>): RunState {
+  const { schedule } = state
+  const { scheduledAt, startedRun: runId, nextAt } = event
+  if (schedule?.nextAt === undefined || scheduledAt < schedule.nextAt)
+    throw createIllegalTransition(state, event, `the schedule is not due at ${scheduledAt}`)
+  if (nextAt !== undefined && nextAt <= scheduledAt)
+    throw createIllegalTransition(state, event, `its next time ${nextAt} is not after ${scheduledAt}`)
+  const { nextAt: _past, ...rest } = schedule
+  const begun = runId && { started: rest.started + 1, lastRun: { runId, scheduledAt } }
+  return { ...state, schedule: { ...rest, ...omitUndefined({ nextAt }), ...begun } }
 }
 
 function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): DoneState {
@@ -306,7 +331,7 @@ function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>)
   requirePaired(state, event, history)
   const next = withHistory(state, history)
   const guardrails = listGuardrails(state, 'input')
-  if (uncheckedFrom === undefined || guardrails.length === 0) return next
+  if (uncheckedFrom === undefined || guardrails.length === 0 || state.schedule) return next
   return { ...next, inputCheck: { seq: event.seq, from: uncheckedFrom, guardrails } }
 }
 

@@ -37,6 +37,7 @@ import {
 import { findDueAnswerCheck, findDueInputChecks, requiresEffects } from './required-effects.ts'
 import { MAX_TAKE_OVERS } from './retry.ts'
 import { type Action, type Rules, waitUntil } from './rules.ts'
+import { nextForSchedule } from './schedule.ts'
 import type {
   CollectingState,
   FailedAttempt,
@@ -44,6 +45,7 @@ import type {
   MetLimit,
   Reply,
   RunState,
+  ScheduleState,
   StreamingState,
 } from './state.ts'
 import { estimateChangeTokens, estimateRequestTokens, filterOfferedTools, isSameSource } from './tokens.ts'
@@ -75,7 +77,10 @@ export function findWakeTime(state: RunState): number | undefined {
   if (state.phase === 'done') return undefined
   if (isSuspended(state)) return findEndOfSuspension(state)
   // Between turns, the controller would ask the agent's rules.
-  const isHeld = state.phase === 'executing' || (state.phase === 'streaming' && state.attempt.failed)
+  const isHeld =
+    state.phase === 'executing' ||
+    state.schedule !== undefined ||
+    (state.phase === 'streaming' && state.attempt.failed)
   const action = isHeld && !requiresEffects(state) ? awaitPending(state, state.at, {}) : undefined
   return (action?.kind === 'wait' ? action.wakeAt : undefined) ?? state.at
 }
@@ -99,7 +104,7 @@ function mayBeSuspended(state: RunState): boolean {
     state.phase === 'executing'
       ? // What has all its results enters the history, or is checked first.
         summarizeCalls(state.calls).counts.settled < state.calls.length
-      : state.metLimit?.policy === 'ask' || state.history.length === 0
+      : state.metLimit?.policy === 'ask' || state.history.length === 0 || state.schedule !== undefined
   const hasPendingHandoff = state.phase === 'injecting' && state.handoff !== undefined
   return isHeld && !hasPendingHandoff && !requiresEffects(state)
 }
@@ -113,6 +118,7 @@ function awaitPending(state: RunState, now: number, rules: Rules): Action {
 function nextInPhase(state: RunState, now: number, rules: Rules): Action {
   switch (state.phase) {
     case 'idle':
+      if (state.schedule) return nextOfSchedule(state, state.schedule, now)
       if (state.history.length === 0) return endIfStopped(state) ?? { kind: 'suspend' }
       return endIfStopped(state) ?? nextTurn(state, undefined, now, rules)
     case 'streaming':
@@ -128,6 +134,11 @@ function nextInPhase(state: RunState, now: number, rules: Rules): Action {
     case 'done':
       return { kind: 'finished' }
   }
+}
+
+function nextOfSchedule(state: RunState, schedule: ScheduleState, now: number): Action {
+  const next = endIfStopped(state) ?? nextForSchedule(state, schedule, now)
+  return next === 'over' ? finishRun(state, 'stopped', 'Its last time has come.') : next
 }
 
 function nextWhileStreaming(state: StreamingState, now: number): Action {

@@ -95,6 +95,7 @@ type RecordingKind =
   | 'run_tools'
   | 'inject'
   | 'finish'
+  | 'fire_schedule'
 
 /** Records facts; `undefined` without any. */
 export function recordFacts(kind: RecordingKind, facts: readonly Fact[]): Action | undefined {
@@ -125,6 +126,7 @@ export interface Refusal {
     | 'approval_expired'
     | 'not_deferred'
     | 'not_raised'
+    | 'not_scheduled'
     | 'already_cancelled'
     | 'cancelled'
     | 'not_supported'

@@ -24,6 +24,7 @@ import type {
   GuardedThing,
   Handoff,
   ParentRef,
+  Schedule,
   ShownChange,
 } from '../events/event.ts'
 import type { ModelFailure } from '../values/errors.ts'
@@ -141,7 +142,19 @@ export interface RunBase extends RunGiven {
   readonly lastText: string
   /** The answer, as JSON that fits the schema. */
   readonly output?: { readonly value: Json }
+  /** The run is a schedule: what it was set to, its next time, and what it has started. */
+  readonly schedule?: ScheduleState
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
+}
+
+/** A schedule: its times, and how far it has come. */
+export interface ScheduleState extends Schedule {
+  readonly paused?: true
+  /** In milliseconds since 1970 UTC; absent if it is paused, or its last time has come. */
+  readonly nextAt?: number
+  /** How many runs it has started, and the last of them. */
+  readonly started: number
+  readonly lastRun?: { readonly runId: RunId; readonly scheduledAt: number }
 }
 
 /** Input to be checked before the run may act on it. */

@@ -27,6 +27,8 @@ function allowAnywhere(phase: Phase): Row {
 export const transitionTable: { readonly [P in Phase]: Row } = {
   idle: {
     ...allowAnywhere('idle'),
+    schedule_set: 'idle',
+    schedule_fired: 'idle',
     history_carried: 'idle',
     history_edited: 'idle',
     compaction_started: 'idle',

@@ -46,6 +46,8 @@ export interface Rest {
   readonly wakeAt?: number
   /** A command has come that nobody has decided yet, for the run or a child run: drive the run again. */
   readonly pending: boolean
+  /** Runs that it has started as a schedule: they are on record, and have to be driven. */
+  readonly started?: readonly RunId[]
 }
 
 /** How a run begins that a driver starts: plain JSON, which an engine carries to whichever process drives it first. */
@@ -117,6 +119,8 @@ export class Stretch {
   readonly parkMs: number
   /** Resolves when it is handed back. */
   readonly whenHandedBack: Promise<'handedBack'>
+  /** Runs that a schedule has started, and that are driven by nobody yet. */
+  readonly started: Set<RunId> = new Set()
   readonly #loops = new Set<RunLoop>()
   readonly #onHandedBack: () => void
   #graceMs: number | undefined
@@ -173,8 +177,9 @@ export async function driveRun(
     const result = isToStart
       ? await startDriven(runs, runId, start, { context, stretch })
       : await resumeDriven(runs, runId, { context, stretch })
-    if (result === 'handedBack') return await toHandedBack(runId, ledger)
-    return await toRest(result, stretch, runs.parts)
+    const rest =
+      result === 'handedBack' ? await toHandedBack(runId, ledger) : await toRest(result, stretch, runs.parts)
+    return stretch.started.size === 0 ? rest : { ...rest, started: [...stretch.started] }
   } catch (error) {
     // Child runs are driven for this run alone.
     stretch.handBack(graceMs)

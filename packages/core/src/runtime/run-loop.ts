@@ -20,6 +20,7 @@ import type { Mail, MailKind } from './mailbox.ts'
 import { readRecordedResults } from './fork.ts'
 import { RunContext } from './run-context.ts'
 import { foldFollowed } from './run-result.ts'
+import { startScheduledRun } from './schedules.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { BegunRun, ReadyStart } from './runtime-parts.ts'
 
@@ -28,6 +29,9 @@ const MAX_DELTA_DELAY_MS = 1_000
 
 /** How long the ending of one of many calls may wait for others, in milliseconds. */
 const ENDING_DELAY_MS = 1
+
+/** A schedule looks at the clock on the wall at least this often, in milliseconds, since that may have been set. */
+const MAX_SLEEP_MS = 60_000
 
 /** So many calls that run at once are many. */
 const MANY_CALLS = 32
@@ -290,6 +294,7 @@ export class RunLoop {
     this.#isResumeRedundant =
       isBareResume(run.state, batch) && (this.#isResumeRedundant || consumed.length === 0)
     if (batch.events.length > 0 && !this.#isResumeRedundant) {
+      if (batch.state.schedule) await this.#startDue(batch)
       if (!(await this.#append(batch, consumed))) {
         // The batch would end the run, but a command has arrived: decides again, with that command.
         run.mailbox.putBack(mail.filter(({ message }) => message !== this.#pendingResume))
@@ -323,7 +328,7 @@ export class RunLoop {
   }
 
   #decide(before: RunState | undefined, mail: readonly Mail[], draining: boolean): EventBatch {
-    const { runId, clock, host, findRules } = this.#run
+    const { runId, host, findRules } = this.#run
     return advance(
       before,
       mail.map(({ message }) => message),
@@ -332,9 +337,25 @@ export class RunLoop {
         draining,
         keys: mail.map(({ key }) => key),
         writer: { runId, epoch: this.epoch },
-        stamp: () => ({ at: clock.now(), random: host.random() }),
+        stamp: () => ({ at: this.#now(before), random: host.random() }),
       },
     )
+  }
+
+  /** A schedule goes by the clock on the wall, which may leap; other runs only by the time that passes. */
+  #now(state: RunState | undefined): number {
+    const { clock, parts } = this.#run
+    return state?.schedule ? Math.max(state.at, parts.host.clock.now()) : clock.now()
+  }
+
+  /** Starts the runs of a schedule that is due, before that is on record: again, and nothing is started twice, if it never is. */
+  async #startDue({ events, state }: EventBatch): Promise<void> {
+    for (const event of events) {
+      if (event.type !== 'schedule_fired' || event.startedRun === undefined) continue
+      if (this.#lost) throw this.#lost.error
+      const { parts, context } = this.#run
+      await startScheduledRun(state, event.scheduledAt, { parts, context, stretch: this.#stretch })
+    }
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
@@ -411,7 +432,11 @@ export class RunLoop {
   #wakeAt(time: number): { readonly hasRung: boolean } {
     const alarm = { hasRung: false }
     this.#timer?.()
-    this.#timer = this.#run.clock.schedule(time - this.#run.clock.now(), () => {
+    const { clock, state, parts } = this.#run
+    const delayMs = state?.schedule
+      ? Math.min(time - parts.host.clock.now(), MAX_SLEEP_MS)
+      : time - clock.now()
+    this.#timer = clock.schedule(delayMs, () => {
       alarm.hasRung = true
       this.#run.mailbox.wake()
     })

@@ -1,7 +1,9 @@
 import type { Agent } from '../agent/agent.ts'
 import { type GivenHooks, listHooks } from '../agent/hooks.ts'
 import { ContextOfRecord, toRecordedRun } from '../agent/prepare-turn.ts'
+import type { RunGiven } from '../events/agent-definition.ts'
 import type { StartCommand } from '../events/commands.ts'
+import type { Schedule } from '../events/event-parts.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
@@ -46,6 +48,10 @@ interface HowDriven {
   readonly isQueued?: boolean
   /** It is driven for a stretch. */
   readonly stretch?: Stretch
+  /** Its recorded options, where they are known already. */
+  readonly given?: RunGiven
+  /** It is a schedule. */
+  readonly schedule?: Schedule
 }
 
 /** A run that was asked for, as this process holds it. */
@@ -104,14 +110,14 @@ export class RunRegistry {
     agent: Agent<unknown>,
     input: RunInput,
     options: InContext<RunOptions>,
-    { runId: given, isQueued = false, stretch }: HowDriven = {},
+    { runId: known, isQueued = false, stretch, given, schedule }: HowDriven = {},
   ): StartedRun {
     const { agents, newId, ledger, defaults } = this.parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
-    const keyed = given ?? (idempotencyKey === undefined ? undefined : deriveRunId(idempotencyKey))
+    const keyed = known ?? (idempotencyKey === undefined ? undefined : deriveRunId(idempotencyKey))
     const runId = keyed ?? newId()
-    const own = resolveOptions(register(agent), withDefaults(options, defaults), agents)
+    const own = given ?? resolveOptions(register(agent), withDefaults(options, defaults), agents)
     requireRemovable(register(agent), own.recording, ledger)
     const { message, before } = parseInput(input)
     const commandIn = (made: unknown): StartCommand => {
@@ -121,7 +127,8 @@ export class RunRegistry {
         register,
         context: made,
       }
-      return deepFreeze(startCommand(runId, register(agent), message, about))
+      const command = startCommand(runId, register(agent), message, about)
+      return deepFreeze({ ...command, ...omitUndefined({ schedule }) })
     }
     // A context that is made of the record comes later, when it is known what that will say.
     const command = context instanceof ContextOfRecord ? undefined : commandIn(context)

@@ -89,6 +89,8 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   tool_results_injected: (step) => step,
   agent_handed_off: (step, { to }) => ({ ...step, handedTo: to }),
   run_started: null,
+  schedule_set: null,
+  schedule_fired: null,
   history_carried: null,
   history_edited: null,
   run_resumed: null,

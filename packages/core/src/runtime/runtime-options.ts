@@ -4,8 +4,8 @@ import type { ContextOption, RecordedRun } from '../agent/prepare-turn.ts'
 import { type RuntimeRules, someRules } from '../agent/registry.ts'
 import type { AnyContext, RecordingPolicy } from '../events/agent-definition.ts'
 import type { OutsideCommand, OutsideCommandOf } from '../events/commands.ts'
-import type { ResultPart } from '../events/content.ts'
-import { forkWrites } from '../events/event.ts'
+import type { Message, ResultPart } from '../events/content.ts'
+import { forkWrites, missedPolicies, type Schedule } from '../events/event.ts'
 import type { GivenLimits } from '../events/limits.ts'
 import type { ModelSettings } from '../events/model-request.ts'
 import { someSettings } from '../events/model-settings-check.ts'
@@ -213,6 +213,64 @@ export interface RuntimeSession extends Session {
   ): Promise<Run<Output>>
 }
 
+/** When a schedule starts runs, with what, and the options of these runs. One of `cron`, `at` and `every` has to be given. */
+export interface ScheduleOptions extends Omit<
+  RunOptions,
+  | 'sessionId'
+  | 'from'
+  | 'edit'
+  | 'whenBusy'
+  | 'mayFollow'
+  | 'inputId'
+  | 'idempotencyKey'
+  | 'deadline'
+  | 'hooks'
+  | 'signal'
+  | 'previousResponseId'
+  | 'conversationId'
+> {
+  /** What each run is asked. */
+  readonly input: RunInput
+  /** Five fields: minute, hour, day of the month, month, day of the week. `0 3 * * *` is 3:00 every day. */
+  readonly cron?: string | undefined
+  /** Of the cron pattern, such as `Europe/Berlin`. Default: UTC, whatever the machine's. */
+  readonly timeZone?: string | undefined
+  /** Once, at this time: a `Date`, or milliseconds since 1970 UTC. One that has passed is due at once. */
+  readonly at?: Date | number | undefined
+  /** Again and again after so many milliseconds, at least 1,000, from its start on. */
+  readonly every?: number | undefined
+  /**
+   * What becomes of the times at which no process was there to start a run for more than a minute: `skip` starts none, `once` one for all
+   * of them, `each` one each, for up to 100 of them. Default: `once`.
+   */
+  readonly missed?: Schedule['missed'] | undefined
+  /**
+   * Names it in its ledger: a schedule that is set again under its name is the same one, or replaces it where anything differs. Without
+   * a name, each call sets one more.
+   */
+  readonly name?: string | undefined
+  /** Sets it, and leaves its firing to other processes: those of an engine, or a later `resume`. Default: `true`. */
+  readonly drive?: boolean | undefined
+}
+
+/** A schedule as its ledger has it. Times are in milliseconds since 1970 UTC. */
+export interface ScheduleRecord extends Schedule {
+  /** The run that records it: `send` it `set_schedule` to pause it or go on, and `cancel` to remove it. */
+  readonly scheduleId: RunId
+  readonly agent: string
+  readonly owner?: string
+  readonly paused: boolean
+  /** The next time at which it starts a run; absent if it is paused, or over. */
+  readonly nextAt?: number
+  /** How many runs it has started, and the last one. */
+  readonly started: number
+  readonly lastRun?: { readonly runId: RunId; readonly scheduledAt: number }
+  /** The messages that each run begins with. */
+  readonly input: readonly Message[]
+  /** It was removed, or its last time has come. */
+  readonly isOver: boolean
+}
+
 /** Starts runs and resumes them. */
 export interface Runtime {
   /** The ledger in which it records its runs. */
@@ -328,6 +386,20 @@ export interface Runtime {
     input: RunInput,
     ...options: Given<Omit<RunOptions, 'signal' | 'hooks'>, Context>
   ): Promise<RunId>
+  /**
+   * Starts runs of an agent by time. The schedule is a run of its own, on record with each time that came and the run that it
+   * started, and resolves once it is there. This process fires it as long as it lives; any number of processes may set the same
+   * named schedule, and each time starts one run. It may be read back with `schedules`, paused and removed (`ScheduleRecord`).
+   *
+   * @example
+   * await runtime.schedule(agent, { name: 'nightly', cron: '0 3 * * *', timeZone: 'Europe/Berlin', input: 'Sum up the day.' })
+   */
+  schedule<Output, Context>(
+    agent: Agent<Output, Context>,
+    options: ScheduleOptions & ContextOption<Context>,
+  ): Promise<ScheduleRecord>
+  /** The schedules of the ledger that are not over. */
+  schedules(): AsyncGenerator<ScheduleRecord, void, undefined>
   /**
    * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its
    * root run waits for the same.
@@ -518,6 +590,34 @@ const runOptions = fields<InContext<RunOptions>>(
 export const sessionRunOptions: Schema = fields<InContext<SessionRunOptions>>(
   { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])) },
   runNames,
+)
+
+export const scheduleOptions: Schema = fields<InContext<ScheduleOptions>>(
+  {
+    limits: ownOptions.limits,
+    model: ownOptions.model,
+    modelSettings: ownOptions.modelSettings,
+    toolChoice: ownOptions.toolChoice,
+    parallelToolCalls: ownOptions.parallelToolCalls,
+    recording: ownOptions.recording,
+    workflowName: ownOptions.workflowName,
+    traceId: ownOptions.traceId,
+    groupId: ownOptions.groupId,
+    tags: ownOptions.tags,
+    metadata: ownOptions.metadata,
+    subject: ownOptions.subject,
+    owner: ownOptions.owner,
+    context: ownOptions.context,
+    input: anyValue,
+    cron: maybe(filledText),
+    timeZone: maybe(filledText),
+    at: maybe(moment),
+    every: maybe(numberFrom(1_000, { whole: true })),
+    missed: maybe(oneOf(missedPolicies)),
+    name: maybe(filledText),
+    drive: maybe(trueOrFalse),
+  },
+  { ...runNames, timezone: 'timeZone', tz: 'timeZone', everyMs: 'every', idempotencyKey: 'name' },
 )
 
 /** Refuses options that no run could be started with. */

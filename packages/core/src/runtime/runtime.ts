@@ -39,6 +39,7 @@ import {
   type SettledResult,
   settleOptions,
 } from './runtime-options.ts'
+import { readSchedules, setSchedule } from './schedules.ts'
 import { KnownEnds, createSessionView } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
@@ -125,6 +126,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         await driver.result
         return driver.runId
       }),
+    schedule: (agent, own) =>
+      runs.answer(`A schedule of ${agent.name} was not set, and nobody waited for it`, () =>
+        setSchedule(runs, agent, own),
+      ),
+    schedules(...given: readonly unknown[]) {
+      requireOptions('schedules', noOptions, given[0])
+      return readSchedules(ledger)
+    },
     suspended(...given: readonly unknown[]) {
       requireOptions('suspended', noOptions, given[0])
       return readSuspendedRuns(ledger)

@@ -85,6 +85,8 @@ interface Known {
 /** The events that say all that a summary has of a run that has ended, with what each adds beside the accumulated part. */
 const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => Known) | null } = {
   run_started: (known, start) => ({ ...known, start, limits: start.limits }),
+  schedule_set: null,
+  schedule_fired: null,
   history_carried: null,
   history_edited: null,
   run_resumed: null,

@@ -128,6 +128,8 @@ const steps: { readonly [T in EventType]: Step<T> | null } = {
   run_started: (run, { agent, parent }) => {
     return { ...run, agents: [agent], sharedSeq: parent?.relation === 'fork' ? parent.seq : 0 }
   },
+  schedule_set: null,
+  schedule_fired: null,
   history_carried: null,
   history_edited: null,
   run_resumed: null,

@@ -86,6 +86,8 @@ export class OutlineFold {
 
   readonly #takes: { readonly [T in EventType]: ((event: EventOf<T>) => void) | null } = {
     run_started: ({ agent }) => this.#agents.push(agent),
+    schedule_set: null,
+    schedule_fired: null,
     history_carried: null,
     history_edited: null,
     run_resumed: null,

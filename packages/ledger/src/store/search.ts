@@ -165,6 +165,8 @@ function readText(event: RuntimeEvent): string {
 const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undefined) | null } = {
   run_started: null,
   run_resumed: null,
+  schedule_set: ({ name }) => name,
+  schedule_fired: null,
   history_carried: null,
   history_edited: null,
   input_received: ({ message }) => formatContent(message.parts),

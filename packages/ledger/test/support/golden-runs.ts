@@ -263,6 +263,20 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     await stage.settled(run.feedback({ by: 'ada', score: 1, note: 'Right.' }))
     await stage.settled(run.feedback({ by: 'bob', score: 0.5 }))
   },
+  async (stage) => {
+    const agent = agentOf('scheduled', [said('Good morning.')])
+    const runtime = stage.runtime([agent])
+    const at = stage.clock.now() + 60_000
+    const { scheduleId } = await stage.settled(
+      runtime.schedule(agent, { name: 'morning', at, input: 'Greet.' }),
+    )
+    const set = (paused: boolean) =>
+      runtime.send(scheduleId, { type: 'set_schedule', paused, by: 'ada', reason: 'a test' })
+    await stage.settled(set(true))
+    await stage.settled(set(false))
+    await stage.settled(runtime.resume(scheduleId).result)
+    await stage.settled(runtime.idle())
+  },
 ]
 
 /** A process that dies as soon as a tool may run, and another one that takes over: no record says what the tool did. */

@@ -17,6 +17,7 @@ export const permissions = [
   'feedback',
   'resume',
   'fork',
+  'schedule',
   'replay',
   'inspect',
   'drive',

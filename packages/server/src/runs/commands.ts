@@ -95,6 +95,13 @@ const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unkn
     body: z.strictObject({ limit: z.enum(limitNames), max: z.number().nonnegative() }),
     toCommand: (body, { by }) => ({ type: 'raise_limit', ...body, by }),
   }),
+  set_schedule: commandRoute({
+    permission: 'schedule',
+    summary: 'Pauses a schedule, or lets it go on with its next time.',
+    example: { paused: true, reason: 'Holiday.' },
+    body: z.strictObject({ paused: z.boolean(), reason: z.exactOptional(z.string()) }),
+    toCommand: (body, { by }) => ({ type: 'set_schedule', ...body, by }),
+  }),
   settle: commandRoute({
     permission: 'settle',
     summary: 'Settles a deferred call.',

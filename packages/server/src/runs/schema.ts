@@ -1,5 +1,5 @@
 import { resultPartSchema, userPartSchema } from '@tallystick/core/schemas'
-import { onLimits } from '@tallystick/core/internal'
+import { missedPolicies, onLimits } from '@tallystick/core/internal'
 import {
   type JsonObject,
   type LimitName,
@@ -53,16 +53,45 @@ const limits = z.strictObject({
   onLimit: z.exactOptional(z.enum(onLimits)),
 })
 
-/** Checks such a body. It refuses unknown fields, which would have no effect. */
-export const startBody: z.ZodType<StartBody> = z.strictObject({
+/** What a run and a schedule are started with. */
+const started = {
   agent: id,
   input,
-  sessionId: z.exactOptional(id),
-  whenBusy: z.exactOptional(z.enum(['conflict', 'wait'])),
   subject: z.exactOptional(id),
-  from: z.exactOptional(z.strictObject({ runId: id, atSeq: z.exactOptional(z.int().positive()) })),
   tags: z.exactOptional(z.array(id).max(50)),
   metadata: z.exactOptional(z.record(z.string(), z.json())),
-  deadline: z.exactOptional(z.int().positive()),
   limits: z.exactOptional(limits),
+}
+
+/** Checks such a body. It refuses unknown fields, which would have no effect. */
+export const startBody: z.ZodType<StartBody> = z.strictObject({
+  ...started,
+  sessionId: z.exactOptional(id),
+  whenBusy: z.exactOptional(z.enum(['conflict', 'wait'])),
+  from: z.exactOptional(z.strictObject({ runId: id, atSeq: z.exactOptional(z.int().positive()) })),
+  deadline: z.exactOptional(z.int().positive()),
+})
+
+/** Starts runs by time: one of `cron`, `at` and `every` says when. Times are in milliseconds, `at` since 1970 UTC. */
+export interface ScheduleBody extends Pick<
+  StartBody,
+  'agent' | 'input' | 'subject' | 'tags' | 'metadata' | 'limits'
+> {
+  readonly name?: string
+  readonly cron?: string
+  readonly timeZone?: string
+  readonly at?: number
+  readonly every?: number
+  readonly missed?: (typeof missedPolicies)[number]
+}
+
+/** Checks such a body. */
+export const scheduleBody: z.ZodType<ScheduleBody> = z.strictObject({
+  ...started,
+  name: z.exactOptional(id),
+  cron: z.exactOptional(id),
+  timeZone: z.exactOptional(id),
+  at: z.exactOptional(z.int().positive()),
+  every: z.exactOptional(z.int().min(1_000)),
+  missed: z.exactOptional(z.enum(missedPolicies)),
 })

@@ -178,14 +178,8 @@ export async function startRun(
 ): Promise<StartedRun> {
   const { ledger } = served
   requirePermission(principal, 'start')
-  const { agent: name, input, sessionId, from, messageId: inputId, ...options } = body
-  const agent = requireAgent(served, principal, name)
-  const subjects = principal.sees === 'everything' ? undefined : principal.sees.subjects
-  // The runs of a principal with one subject are about it, unless the request names another.
-  const [only, ...others] = typeof subjects === 'function' ? [] : (subjects ?? [])
-  const subject = body.subject ?? (others.length === 0 ? only : undefined)
-  requireSeen(principal, { agent: agent.name, sessionId, subject })
-  requireWithin(agent, body.limits)
+  const { agent: _name, input, sessionId, from, messageId: inputId, ...options } = body
+  const { agent, subject } = requireStartable(served, principal, body)
   if (from) await requireVisible(ledger, principal, from.runId)
   const run = await begin(served, agent, input, {
     ...options,
@@ -206,6 +200,27 @@ export async function startRun(
     if (run.handle) await waitUntilBegun(run.handle)
   }
   return run
+}
+
+/** The agent and the subject of runs that a principal may have started. Throws a problem for those that it could not see. */
+export function requireStartable(
+  served: Served,
+  principal: Principal,
+  {
+    agent: name,
+    sessionId,
+    subject: given,
+    limits,
+  }: Pick<RunOrder, 'agent' | 'sessionId' | 'subject' | 'limits'>,
+): { readonly agent: Agent<unknown>; readonly subject: string | undefined } {
+  const agent = requireAgent(served, principal, name)
+  const subjects = principal.sees === 'everything' ? undefined : principal.sees.subjects
+  // The runs of a principal with one subject are about it, unless the request names another.
+  const [only, ...others] = typeof subjects === 'function' ? [] : (subjects ?? [])
+  const subject = given ?? (others.length === 0 ? only : undefined)
+  requireSeen(principal, { agent: agent.name, sessionId, subject })
+  requireWithin(agent, limits)
+  return { agent, subject }
 }
 
 /** A run that is on record; with its handle if this process drives it. */

@@ -237,6 +237,8 @@ export class RunMoves {
       const end = { runId, at, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
       return [...this.#endStep(), { type: 'run_finished', ...end }]
     },
+    schedule_set: null,
+    schedule_fired: null,
     history_carried: null,
     history_edited: null,
     input_received: null,

@@ -38,6 +38,7 @@ const commands: {
   ],
   cancel: [{ type: 'cancel', by: 'ada', reason: 'Enough.' }, { type: 'cancel' }],
   raise_limit: [{ type: 'raise_limit', limit: 'maxTurns', max: 12, by: 'ada' }],
+  set_schedule: [{ type: 'set_schedule', paused: true, by: 'ada', reason: 'Holiday.' }],
 }
 
 const finish = sampleFacts(run).run_finished

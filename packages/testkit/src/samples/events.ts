@@ -60,6 +60,23 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       sessionPlace: 1,
       parent: { runId: sampleRunId(0), seq: 3, relation: 'fork' },
     },
+    schedule_set: {
+      turn: 0,
+      name: 'nightly',
+      cron: '0 3 * * *',
+      timeZone: 'Europe/Berlin',
+      missed: 'once',
+      nextAt: 1_760_000_400_000,
+      by: 'ada',
+      reason: 'Back from holiday.',
+    },
+    schedule_fired: {
+      turn: 0,
+      scheduledAt: 1_760_000_400_000,
+      startedRun: sampleRunId(1),
+      missed: 2,
+      nextAt: 1_760_086_800_000,
+    },
     history_carried: {
       turn: 0,
       messages: [sampleMessage('Good morning.'), sampleMessage('My key is 123.')],

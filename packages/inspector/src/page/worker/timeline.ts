@@ -126,6 +126,8 @@ export class TimelineBuilder {
       this.#from = this.#at
       this.#sharedUpTo = parent?.relation === 'fork' ? parent.seq : 0
     },
+    schedule_set: (event) => this.#mark('input', event, event.paused ? 'schedule paused' : 'schedule set'),
+    schedule_fired: (event) => this.#mark('input', event, 'schedule fired'),
     history_carried: null,
     history_edited: null,
     run_resumed: (event) => this.#mark('take_over', event, event.why),
