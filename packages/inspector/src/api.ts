@@ -64,8 +64,13 @@ export interface RunQuery {
   readonly tag?: string
   /** Part of the first words, in either case. */
   readonly q?: string
-  /** Runs with an event then or later. */
-  readonly since?: number
+  /** Why the runs ended. */
+  readonly reason?: string
+  /** Runs that began in this time, its end not included. */
+  readonly startedSince?: number
+  readonly startedUntil?: number
+  /** Without child runs. */
+  readonly roots?: true
   readonly before?: string
   readonly limit?: number
 }

@@ -145,8 +145,11 @@ describe('rows of runs', () => {
     const { asked } = watched(database)
     await tables.find({ since: 1 })
     await tables.find({ statuses: ['failed'], since: 1 })
-    await tables.findPage({ agent: 'assistant', since: 1 }, 1000, 10)
+    await tables.findPage({ agent: 'assistant', roots: true }, 1000, 10)
     await tables.findPage({}, 1000, 10)
+    await tables.findPage({ roots: true }, 1000, 10)
+    // Few runs are of that time, which is asked first.
+    await tables.findPage({ startedSince: 1, startedUntil: 2, roots: true }, 1000, 10)
     const plans = asked.map(({ text, values }) =>
       withRaw(path, (file) => {
         const numbered = Object.fromEntries(values.map((value, index) => [index + 1, value]))
@@ -158,6 +161,11 @@ describe('rows of runs', () => {
     expect(plans[1]).toContain('run_summary_status')
     expect(plans[2]).toContain('own USING PRIMARY KEY (term=? AND pos<?)')
     expect(plans[3]).toContain('COVERING INDEX run_summary_walk (pos<?)')
+    expect(plans[4]).toContain('COVERING INDEX run_summary_walk (pos<?)')
+    for (const plan of plans.slice(5)) {
+      expect(plan).toContain('COVERING INDEX run_summary_stats (started_at>? AND started_at<?)')
+    }
+    expect(plans).toHaveLength(7)
   })
 
   it('under a text that is not a run id are not listed: their runs are', async () => {

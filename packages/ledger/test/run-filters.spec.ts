@@ -18,7 +18,15 @@ const calls = [
   { name: 'pay', outcome: 'denied', count: 1 },
 ]
 const run = {
-  ...{ runId: sampleRunId(1), status: 'done', agents: ['assistant', 'clerk'], calls, lastAt: 100 },
+  ...{
+    runId: sampleRunId(1),
+    status: 'done',
+    agents: ['assistant', 'clerk'],
+    calls,
+    startedAt: 50,
+    lastAt: 100,
+  },
+  ...{ reason: 'stopped', parent: { relation: 'child' } },
 } as unknown as ListedRun
 const unreadable = { runId: sampleRunId(2), status: 'unreadable' } as unknown as ListedRun
 
@@ -38,6 +46,14 @@ describe('a filter of runs', () => {
     [{ tool: 'pay', outcome: 'success' }, false, false],
     [{ since: 100 }, true, false],
     [{ since: 101 }, false, false],
+    [{ reason: 'stopped' }, true, false],
+    [{ reason: 'answered' }, false, false],
+    [{ startedSince: 50 }, true, false],
+    [{ startedSince: 51 }, false, false],
+    [{ startedUntil: 50 }, false, false],
+    [{ startedUntil: 51 }, true, false],
+    [{ roots: true }, false, false],
+    [{ roots: false }, true, true],
     [{ statuses: ['done'], agent: 'assistant', tool: 'look', since: 1 }, true, false],
     [{ statuses: ['done'], agent: 'assistant', tool: 'look', since: 101 }, false, false],
   ])('by %j fits a run that is done: %s, and one that cannot be read: %s', (filter, fitsDone, fitsOther) => {
@@ -65,6 +81,9 @@ describe('a list of runs', () => {
       { tool: 'book_seat' },
       { outcome: 'success' } as const,
       { since: 0 },
+      { reason: 'answered' } as const,
+      { startedSince: 0 },
+      { roots: true },
     ])
       expect(await listed(filter)).toEqual([3, 2, 1])
     expect(await listed({ since: 0, before: ids[2]!, limit: 1 })).toEqual([2])

@@ -1,4 +1,4 @@
-import { outcomes } from '@tallystick/core/vocabulary'
+import { finishReasons, outcomes } from '@tallystick/core/vocabulary'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { InvalidArgumentError } from '@commander-js/extra-typings'
@@ -13,7 +13,7 @@ export interface Where {
 const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const satisfies readonly RunStatus[]
 
 const names =
-  'agent=, tool=, outcome=, status=, session=, subject=, tag=, since=, by= (who gave feedback), and score with <, <=, =, >= or >'
+  'agent=, tool=, outcome=, status=, reason=, session=, subject=, tag=, since=, by= (who gave feedback), and score with <, <=, =, >= or >'
 
 export const whereHelp: string = `only runs that fit, such as score<0.5 or tool=pay; may be repeated; there are ${names}`
 
@@ -35,6 +35,7 @@ const conditions: { readonly [name: string]: (value: string) => Where['filter'] 
   tool: (tool) => ({ tool }),
   outcome: (value) => ({ outcome: parseWord('outcome', value, outcomes) }),
   status: (value) => ({ statuses: [parseWord('status', value, statuses)] }),
+  reason: (value) => ({ reason: parseWord('reason', value, finishReasons) }),
   session: (sessionId) => ({ sessionId }),
   subject: (value) => ({ subjects: [value] }),
   tag: (tag) => ({ tag }),

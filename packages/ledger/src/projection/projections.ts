@@ -42,7 +42,7 @@ import {
  * Rises whenever a summary of any run changes in value or in its stored form. The golden ledgers hold the result of each
  * version, and fail when the result changes and the version does not.
  */
-const version = 6
+const version = 7
 
 /** The version that the row of `projection` names: summaries of another version are made again. */
 export const projectionVersion: string = `projection ${version}, fold ${foldVersion}`
@@ -101,6 +101,8 @@ export interface ProjectedRun extends SummaryRecord {
 
 /** So many runs are found and sorted without delay; of more, an index has to give them in order. */
 const fewRuns = 10_000
+/** As many of a length of time, of which an index has nearly all that is asked. */
+const fewOfTime = 100_000
 
 /** A query whose runs are found all at once. */
 type PlacedQuery = Pick<RunQuery, 'statuses' | 'since' | 'sessionIds'>
@@ -297,43 +299,58 @@ export class ProjectionTables {
 
   /**
    * The places of the first runs that are asked for before a place, the newest first. What it costs depends on the page, and on
-   * how many runs have the rarest of the terms but not the others. A place may be one of a run that does not fit.
+   * how many runs have the rarest of what is asked for, but not the rest. A place may be one of a run that does not fit.
    */
   async findPage(query: RunQuery, beforePos: number, limit: number): Promise<readonly number[]> {
-    const { since } = query
-    const groups = await this.#sortByRarity(listQueryTerms(query))
-    const [rarest, ...others] = groups
-    if (rarest === undefined && since !== undefined && (await this.#countSince(since)) < fewRuns) {
-      return (await this.find({ since }))
-        .filter((pos) => pos < beforePos)
-        .sort((a, b) => b - a)
-        .slice(0, limit)
-    }
+    const groups = listQueryTerms(query)
+    const isOfTime = (query.since ?? query.startedSince ?? query.startedUntil) !== undefined
+    const isChoice = groups.length + Number(isOfTime) > 1
+    const sorted = isChoice ? await this.#sortByRarity(groups) : groups.map((terms) => ({ terms, runs: 0 }))
+    const [rarest, ...others] = sorted
+    const most = rarest !== undefined && rarest.runs < fewRuns ? rarest.runs : fewOfTime
+    const isShort = isOfTime && (await this.#countOfTime(query, most)) < most
     const rows = await this.database.query<{ readonly pos: number }>((queries) => {
       const { db, sql, isPostgres } = queries
+      const having = (groups: typeof sorted, pos: RawBuilder<unknown>): readonly RawBuilder<boolean>[] =>
+        groups.map(({ terms }) => {
+          const found = db
+            .selectFrom('run_term as other')
+            .select('other.pos')
+            .where('other.term', 'in', terms)
+          return sql<boolean>`exists ${found.where(sql<boolean>`other.pos = ${pos}`)}`
+        })
+      const ofRow = listRowConditions(queries, query)
+      if (isShort) {
+        // Not a column by which an index gives an order: the runs of that time are found first, and then sorted.
+        const pos = sql<number>`(run_summary.pos + 0)`
+        return [...ofRow, ...having(sorted, sql`run_summary.pos`), sql<boolean>`${pos} < ${beforePos}`]
+          .reduce((rows, condition) => rows.where(condition), db.selectFrom('run_summary').select('pos'))
+          .orderBy(pos, 'desc')
+          .limit(limit)
+      }
       if (rarest === undefined) {
         const walk = db
           .selectFrom(isPostgres ? 'run_summary' : asIndexed(queries, 'run_summary_walk'))
           .select('pos')
           .where('pos', '<', beforePos)
+        return ofRow
+          .reduce((rows, condition) => rows.where(condition), walk)
           .orderBy('pos', 'desc')
           .limit(limit)
-        return since === undefined ? walk : walk.where('last_at', '>=', since)
       }
       const run = db
         .selectFrom('run_summary')
         .select('pos')
         .where(sql<boolean>`run_summary.pos = own.pos`)
       const conditions = [
-        ...others.map((terms) => {
-          const found = db.selectFrom('run_term as other').select('other.pos')
-          return sql`exists ${found.where('other.term', 'in', terms).where(sql<boolean>`other.pos = own.pos`)}`
-        }),
-        ...(since === undefined ? [] : [sql`exists ${run.where('last_at', '>=', since)}`]),
+        ...having(others, sql`own.pos`),
+        ...(ofRow.length === 0
+          ? []
+          : [sql<boolean>`exists ${ofRow.reduce((rows, condition) => rows.where(condition), run)}`]),
       ]
-      const parts = rarest.map((term) => {
+      const parts = rarest.terms.map((term) => {
         const own = conditions.reduce(
-          (query, condition) => query.where(sql<boolean>`${condition}`),
+          (rows, condition) => rows.where(condition),
           db
             .selectFrom('run_term as own')
             .select('own.pos')
@@ -356,36 +373,36 @@ export class ProjectionTables {
     return found.length === terms.length
   }
 
-  /** Groups of terms, of which a run has one each; the group that the fewest runs have comes first. */
-  async #sortByRarity(groups: readonly (readonly string[])[]): Promise<readonly (readonly string[])[]> {
-    if (groups.length < 2) return groups
-    const counted: { readonly terms: readonly string[]; readonly runs: number }[] = []
+  /** Groups of terms, of which a run has one each; the group that the fewest runs have, counted up to `fewRuns`, comes first. */
+  async #sortByRarity(groups: readonly (readonly string[])[]): Promise<readonly RunTerms[]> {
+    const counted: RunTerms[] = []
     for (const terms of groups) {
-      const [row] = await this.database.query(({ db, sql }) =>
-        db
-          .selectFrom(
-            db.selectFrom('run_term').select('pos').where('term', 'in', terms).limit(fewRuns).as('some'),
-          )
-          .select(sql<number>`count(*)`.as('runs')),
+      const runs = await this.#count(fewRuns, ({ db }) =>
+        db.selectFrom('run_term').select('pos').where('term', 'in', terms),
       )
-      counted.push({ terms, runs: row?.runs ?? 0 })
+      counted.push({ terms, runs })
     }
-    return counted.sort((a, b) => a.runs - b.runs).map(({ terms }) => terms)
+    return counted.sort((a, b) => a.runs - b.runs)
   }
 
-  /** How many runs have an event since then, up to `fewRuns`. */
-  async #countSince(since: number): Promise<number> {
-    const [row] = await this.database.query(({ db, sql }) =>
-      db
-        .selectFrom(
-          db
-            .selectFrom('run_summary')
-            .select('last_at')
-            .where('last_at', '>=', since)
-            .limit(fewRuns)
-            .as('some'),
-        )
-        .select(sql<number>`count(*)`.as('runs')),
+  /** How many runs are of the time that is asked for, up to a number. */
+  #countOfTime({ since, startedSince, startedUntil }: RunQuery, most: number): Promise<number> {
+    return this.#count(most, (queries) =>
+      listRowConditions(queries, { since, startedSince, startedUntil }).reduce(
+        (rows, condition) => rows.where(condition),
+        queries.db.selectFrom('run_summary').select('pos'),
+      ),
+    )
+  }
+
+  async #count(
+    most: number,
+    select: (queries: Queries) => SelectQueryBuilder<Schema, never, { readonly pos: number }>,
+  ): Promise<number> {
+    const [row] = await this.database.query((queries) =>
+      queries.db
+        .selectFrom(select(queries).limit(most).as('some'))
+        .select(queries.sql<number>`count(*)`.as('runs')),
     )
     return row?.runs ?? 0
   }
@@ -512,6 +529,25 @@ export class ProjectionTables {
       })
     } while (dropped.length > 0)
   }
+}
+
+/** Terms of which a run has one, and how many runs there are. */
+interface RunTerms {
+  readonly terms: readonly string[]
+  readonly runs: number
+}
+
+/** What is asked of columns of a run's row, and not of its terms. */
+function listRowConditions(
+  { sql }: Queries,
+  { since, startedSince, startedUntil, roots }: RunQuery,
+): readonly RawBuilder<boolean>[] {
+  return [
+    ...(since === undefined ? [] : [sql<boolean>`run_summary.last_at >= ${since}`]),
+    ...(startedSince === undefined ? [] : [sql<boolean>`run_summary.started_at >= ${startedSince}`]),
+    ...(startedUntil === undefined ? [] : [sql<boolean>`run_summary.started_at < ${startedUntil}`]),
+    ...(roots !== true ? [] : [sql<boolean>`run_summary.is_child = 0`]),
+  ]
 }
 
 type TermsRow = Pick<StoredRunRow, 'pos' | 'terms'>
@@ -645,6 +681,8 @@ const term = {
   agent: (name: string) => `a ${toKey(name)}`,
   tool: (name: string) => `t ${toKey(name)}`,
   outcome: (outcome: string) => `o ${outcome}`,
+  /** Of a run that did not simply answer, as most do: those are found by their status. */
+  reason: (reason: string) => `r ${reason}`,
   toolOutcome: (name: string, outcome: string) => `c ${outcome} ${toKey(name)}`,
   subject: (subject: string) => `u ${toKey(subject)}`,
   tag: (tag: string) => `g ${toKey(tag)}`,
@@ -657,9 +695,10 @@ const term = {
 function listTerms(run: ListedRun, tags: readonly string[]): readonly string[] {
   const status = term.status(run.status)
   if (run.status === 'unreadable') return [status]
-  const { agents, calls, subject, feedback } = run
+  const { agents, calls, reason, subject, feedback } = run
   const terms = [
     status,
+    ...(reason === undefined || reason === 'answered' ? [] : [term.reason(reason)]),
     ...agents.map(term.agent),
     ...calls.flatMap(({ name, outcome }) => [
       term.tool(name),
@@ -679,6 +718,7 @@ function listQueryTerms({
   agent,
   tool,
   outcome,
+  reason,
   subjects,
   tag,
   feedback,
@@ -693,6 +733,7 @@ function listQueryTerms({
     ...(statuses ? [statuses.map(term.status)] : []),
     ...(agent === undefined ? [] : [[term.agent(agent)]]),
     ...(call === undefined ? [] : [[call]]),
+    ...(reason === undefined ? [] : [[reason === 'answered' ? term.status('done') : term.reason(reason)]]),
     ...(subjects ? [subjects.map(term.subject)] : []),
     ...(feedback === undefined ? [] : [[term.feedback]]),
     ...(tag === undefined ? [] : [[term.tag(tag), term.hiddenTags]]),

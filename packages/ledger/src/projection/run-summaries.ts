@@ -1,6 +1,12 @@
 import { type Ledger, type RunId, RunNotFoundError, TallystickError } from '@tallystick/core'
 import { option, readStart, requireLedger, requireOptions } from '@tallystick/core/internal'
-import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
+import {
+  type FinishReason,
+  finishReasons,
+  type Outcome,
+  outcomes,
+  type RunRecord,
+} from '@tallystick/core/vocabulary'
 import { BadRunIdsError } from '../format/event-row.ts'
 import { getDatabase, orElse } from '../store/store.ts'
 import { summarizeEndedRuns } from './ended-runs.ts'
@@ -34,8 +40,16 @@ export interface SummaryFilter {
   readonly tag?: string | undefined
   /** Runs with feedback: from someone, or with a score within bounds. */
   readonly feedback?: FeedbackFilter | undefined
+  /** Runs that ended for this reason. */
+  readonly reason?: FinishReason | undefined
   /** Runs with an event at this time or later, in milliseconds since 1970 UTC. */
   readonly since?: number | undefined
+  /** Runs that began at this time or later. */
+  readonly startedSince?: number | undefined
+  /** Runs that began before this time. */
+  readonly startedUntil?: number | undefined
+  /** True leaves out child runs, which do the work of a call of another run. */
+  readonly roots?: boolean | undefined
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string | undefined
   /** Only runs after this one in the list: pass the last run of a batch to get the next batch. */
@@ -44,7 +58,8 @@ export interface SummaryFilter {
   readonly limit?: number | undefined
 }
 
-const { anyText, fields, listOf, maybe, oneOf, valueThat } = option
+const { anyText, fields, listOf, maybe, oneOf, trueOrFalse, valueThat } = option
+const moment = valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite)
 const aScore = valueThat('a finite number', Number.isFinite)
 const summaryFilter = fields<SummaryFilter>(
   {
@@ -57,7 +72,11 @@ const summaryFilter = fields<SummaryFilter>(
     feedback: maybe(
       fields<FeedbackFilter>({ by: maybe(anyText), minScore: maybe(aScore), maxScore: maybe(aScore) }),
     ),
-    since: maybe(valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite)),
+    reason: maybe(oneOf(finishReasons)),
+    since: maybe(moment),
+    startedSince: maybe(moment),
+    startedUntil: maybe(moment),
+    roots: maybe(trueOrFalse),
     sessionId: maybe(anyText),
     before: maybe(anyText),
     limit: maybe(

@@ -119,8 +119,16 @@ export interface RunQuery {
   readonly tool?: string | undefined
   /** Runs with a call that ended so; of `tool`, if that is given. */
   readonly outcome?: Outcome | undefined
+  /** Runs that ended so. */
+  readonly reason?: FinishReason | undefined
   /** Runs with an event then or later. */
   readonly since?: number | undefined
+  /** Runs that began then or later. */
+  readonly startedSince?: number | undefined
+  /** Runs that began before. */
+  readonly startedUntil?: number | undefined
+  /** Without child runs. */
+  readonly roots?: boolean | undefined
   readonly sessionIds?: ReadonlySet<string> | undefined
   /** Runs about one of these subjects. */
   readonly subjects?: readonly string[] | undefined
@@ -144,13 +152,15 @@ function mayHaveFeedback({ feedback }: RunSummary, { minScore, maxScore }: Feedb
 }
 
 /** Returns whether a run is among those that a query selects. */
-export function fits(
-  run: ListedRun,
-  { statuses, agent, tool, outcome, since, sessionIds, subjects, tag, feedback }: RunQuery,
-): boolean {
+export function fits(run: ListedRun, query: RunQuery): boolean {
+  const { statuses, agent, tool, outcome, reason, since, sessionIds, subjects, tag, feedback } = query
+  const { startedSince, startedUntil, roots } = query
   if (statuses && !statuses.includes(run.status)) return false
   if (run.status === 'unreadable') {
-    return (agent ?? tool ?? outcome ?? since ?? sessionIds ?? subjects ?? tag ?? feedback) === undefined
+    const ofRow = since ?? startedSince ?? startedUntil ?? (roots || undefined)
+    return (
+      (agent ?? tool ?? outcome ?? reason ?? ofRow ?? sessionIds ?? subjects ?? tag ?? feedback) === undefined
+    )
   }
   return (
     (agent === undefined || run.agents.includes(agent)) &&
@@ -158,8 +168,12 @@ export function fits(
       run.calls.some(
         (call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome),
       )) &&
+    (reason === undefined || run.reason === reason) &&
     (since === undefined || run.lastAt >= since) &&
     (feedback === undefined || mayHaveFeedback(run, feedback)) &&
+    (startedSince === undefined || run.startedAt >= startedSince) &&
+    (startedUntil === undefined || run.startedAt < startedUntil) &&
+    (roots !== true || run.parent?.relation !== 'child') &&
     (sessionIds === undefined || (run.sessionId !== undefined && sessionIds.has(run.sessionId))) &&
     (subjects === undefined || (run.subject !== undefined && subjects.includes(run.subject)))
   )

@@ -43,6 +43,23 @@ export async function expectTold(
     )
   }
   await expectListed(ledger, reported, {}, refresh)
+  await expectListed(
+    ledger,
+    reported.filter(({ isChild }) => !isChild),
+    { roots: true },
+    refresh,
+  )
+  const begun = reported.map(({ startedAt }) => startedAt).sort((a, b) => a - b)
+  const startedSince = begun[Math.floor(begun.length / 3)] ?? 0
+  const startedUntil = (begun[Math.floor((2 * begun.length) / 3)] ?? 0) + 1
+  const ofTime = reported.filter(({ startedAt }) => startedAt >= startedSince && startedAt < startedUntil)
+  await expectListed(ledger, ofTime, { startedSince, startedUntil }, refresh)
+  for (const reason of new Set(reported.flatMap(({ reason: each }) => each ?? []))) {
+    const having = reported.filter((run) => run.reason === reason)
+    await expectListed(ledger, having, { reason }, refresh)
+    const both = having.filter((run) => ofTime.includes(run))
+    await expectListed(ledger, both, { reason, startedSince, startedUntil }, refresh)
+  }
   for (const status of statuses) {
     const havingStatus = reported.filter((run) => run.status === status)
     await expectListed(ledger, havingStatus, { statuses: [status] }, refresh)
@@ -102,9 +119,10 @@ async function expectListed(
 
 function reported(run: ListedRun): ToldRun {
   if (run.status === 'unreadable') throw new Error(`Run ${run.runId} is unreadable: ${run.message}`)
-  const { runId, seq, status, agents, lastAt, waits, usage, costUsd } = run
+  const { runId, seq, status, agents, startedAt, lastAt, reason, waits, usage, costUsd } = run
+  const isChild = run.parent?.relation === 'child'
   const approvals = waits.approvals.map(({ toolCallId }) => toolCallId)
-  return { runId, seq, status, agents, lastAt, approvals, usage, costUsd }
+  return { runId, seq, status, agents, startedAt, lastAt, reason, isChild, approvals, usage, costUsd }
 }
 
 function sorted<T>(items: readonly T[]): readonly T[] {

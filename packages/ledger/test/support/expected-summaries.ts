@@ -1,6 +1,7 @@
 import { type RunState, type RuntimeEvent, type Usage } from '@tallystick/core'
+import { toRunTimes } from '@tallystick/core/internal'
 import { evolve, isSuspended } from '@tallystick/core/machine'
-import { addUsage, type ModelRef } from '@tallystick/core/vocabulary'
+import { addUsage, type FinishReason, type ModelRef } from '@tallystick/core/vocabulary'
 import type { LedgerStats } from '@tallystick/ledger'
 
 const hourMs = 60 * 60 * 1000
@@ -21,7 +22,10 @@ export interface ToldRun {
   readonly seq: number
   readonly status: string
   readonly agents: readonly string[]
+  readonly startedAt: number
   readonly lastAt: number
+  readonly reason: FinishReason | undefined
+  readonly isChild: boolean
   readonly approvals: readonly string[]
   readonly usage: Usage
   readonly costUsd: number | undefined
@@ -39,7 +43,9 @@ export function toldRun(events: readonly RuntimeEvent[]): ToldRun {
       if (event.type === 'run_started') return [event.agent]
       return event.type === 'agent_handed_off' ? [event.to] : []
     }),
-    lastAt: events.at(-1)!.at,
+    ...toRunTimes(state),
+    reason: state.phase === 'done' ? state.reason : undefined,
+    isChild: state.parent?.relation === 'child',
     approvals: calls
       .filter(({ status }) => status === 'awaiting_approval')
       .map(({ toolCallId }) => toolCallId),

@@ -219,6 +219,9 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await tables.findPage({ tool: 'look', subjects: ['ann', 'bob'] }, 1000, 10)
     await tables.findPage({}, 1000, 10)
     await tables.findPage({ since: 1 }, 1000, 10)
+    await tables.findPage({ startedSince: 1, startedUntil: 2, roots: true }, 1000, 10)
+    await tables.findPage({ reason: 'turn_limit', startedSince: 1 }, 1000, 10)
+    await tables.findPage({ roots: true }, 1000, 10)
     await tables.find({ since: 1 })
     await tables.find({ sessionIds: new Set(['ann']) })
     await tables.rows('run_id', [runId])
@@ -228,7 +231,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await tables.lagging(0, 10, [runId])
     await tables.countLag()
     for (const { text, values } of asked) expect(await bed.plan(text, values)).not.toMatch(wholeTable)
-    expect(asked).toHaveLength(20)
+    expect(asked).toHaveLength(27)
   },
 
   async 'find runs by what they did, were about and were tagged with, a page after the other'(bed) {

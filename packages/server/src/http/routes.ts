@@ -39,7 +39,16 @@ const parameters = {
   at: ['query', 'integer', 'The event up to which the run is read: its seq.'],
   waitMs: ['query', 'integer', 'How long to wait for the run to stop, in milliseconds: 50,000 at most.'],
   limit: ['query', 'integer', 'How many entries the page holds: 200 at most.'],
-  since: ['query', 'integer', 'Runs with an event then or later, in milliseconds since 1970 UTC.'],
+  since: [
+    'query',
+    'integer',
+    'Runs with an event then or later, or of figures those that began then or later: milliseconds since 1970 UTC.',
+  ],
+  until: ['query', 'integer', 'Runs that began before.'],
+  startedSince: ['query', 'integer', 'Runs that began then or later.'],
+  startedUntil: ['query', 'integer', 'Runs that began before.'],
+  roots: ['query', 'boolean', '`true` leaves out child runs.'],
+  reason: ['query', 'string', 'Runs that ended for this reason.'],
   status: [
     'query',
     'array',

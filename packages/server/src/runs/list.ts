@@ -1,6 +1,12 @@
 import { type Ledger, type RunId, RunNotFoundError } from '@tallystick/core'
 import { isRunDriven, omitUndefined } from '@tallystick/core/internal'
-import { type Outcome, outcomes, parseRunId } from '@tallystick/core/vocabulary'
+import {
+  type FinishReason,
+  finishReasons,
+  type Outcome,
+  outcomes,
+  parseRunId,
+} from '@tallystick/core/vocabulary'
 import type { RowStatus, RunRow } from '@tallystick/inspector'
 import {
   type FeedbackFilter,
@@ -45,7 +51,7 @@ export function addList(routes: Routes): void {
       parameters: [
         ...(['status', 'agent', 'tool', 'outcome', 'sessionId', 'subject', 'tag', 'q'] as const),
         ...(['feedbackBy', 'minScore', 'maxScore'] as const),
-        ...(['since', 'before', 'limit'] as const),
+        ...(['reason', 'since', 'startedSince', 'startedUntil', 'roots', 'before', 'limit'] as const),
       ],
       answers: { 200: 'The page.' },
       fields: ['runs'],
@@ -67,8 +73,12 @@ interface AskedRuns {
   readonly sessionId?: string
   readonly subject?: string
   readonly tag?: string
+  readonly reason?: FinishReason
   readonly since?: number
   readonly feedback?: FeedbackFilter
+  readonly startedSince?: number
+  readonly startedUntil?: number
+  readonly roots?: boolean
   /** Part of the first words of a run, in either case. */
   readonly words?: string
 }
@@ -86,13 +96,17 @@ function readAskedPage(req: HonoRequest): AskedRuns & { readonly limit: number; 
       statuses: statuses as readonly AskedStatus[] | undefined,
       agent: req.query('agent'),
       tool: req.query('tool'),
-      outcome: parseOutcome(req.query('outcome')),
+      outcome: parseOneOf('outcome', outcomes, req.query('outcome')),
+      reason: parseOneOf('reason', finishReasons, req.query('reason')),
       sessionId: req.query('sessionId'),
       subject: req.query('subject'),
       tag: req.query('tag'),
       words: req.query('q')?.toLowerCase() || undefined,
       since: parseNumber('since', req.query('since')),
       feedback: readFeedbackFilter(req),
+      startedSince: parseNumber('startedSince', req.query('startedSince')),
+      startedUntil: parseNumber('startedUntil', req.query('startedUntil')),
+      roots: parseOneOf('roots', ['true', 'false'], req.query('roots')) === 'true' || undefined,
       before: req.query('before'),
     }),
   }
@@ -116,13 +130,15 @@ function parseScore(req: HonoRequest, name: 'minScore' | 'maxScore'): number | u
   return score
 }
 
-/** Reads the outcome of a call that a caller asks for. */
-export function parseOutcome(text: string | undefined): Outcome | undefined {
-  const outcome = outcomes.find((each) => each === text)
-  if (text !== undefined && outcome === undefined) {
-    throw createMalformedError(`outcome has to be one of ${outcomes.join(', ')}.`)
-  }
-  return outcome
+/** Reads a parameter that is one of a few words. */
+export function parseOneOf<const Word extends string>(
+  name: string,
+  words: readonly Word[],
+  text: string | undefined,
+): Word | undefined {
+  const word = words.find((each) => each === text)
+  if (text === undefined || word !== undefined) return word
+  throw createMalformedError(`${name} has to be one of ${words.join(', ')}.`)
 }
 
 /** Finds the run after which a page begins: one that the caller sees, or a place from an earlier page. */

@@ -1,6 +1,6 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { parseRunId, toCanonicalJson } from '@tallystick/core/vocabulary'
+import { outcomes, parseRunId, toCanonicalJson } from '@tallystick/core/vocabulary'
 import type { Due, Hit, HitPage, Stats } from '@tallystick/inspector'
 import {
   type EventSearch,
@@ -16,7 +16,7 @@ import { canSee, isVisible, type Principal, readRootStart } from '../http/princi
 import { createMalformedError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { listSubjects, parseNumber, parsePageSize, respondJson, type Served } from '../http/served.ts'
-import { findBegin, parseOutcome, toSummaryFilter } from './list.ts'
+import { findBegin, parseOneOf, toSummaryFilter } from './list.ts'
 
 const hourMs = 60 * 60 * 1000
 const dayMs = 24 * hourMs
@@ -40,24 +40,25 @@ export function addOverview(routes: Routes): void {
       operationId: 'readStats',
       summary:
         'How many runs began in each hour or day, what became of them, and what they cost and took. Child runs count as parts of their root.',
-      parameters: ['since', 'by'],
+      parameters: ['since', 'until', 'by'],
       answers: { 200: 'The parts of time in which runs began.' },
       fields: ['buckets'],
     },
     async ({ principal, req }) => {
-      const now = served.stream.clock.now()
-      const since = parseNumber('since', req.query('since')) ?? now - dayMs
+      const until = parseNumber('until', req.query('until'))
+      const end = until ?? served.stream.clock.now()
+      const since = parseNumber('since', req.query('since')) ?? end - dayMs
       const by = req.query('by') ?? 'hour'
       const byMs = lengths.get(by)
       if (byMs === undefined) throw createMalformedError('by has to be hour or day.')
-      const parts = Math.ceil((now - since) / byMs)
+      const parts = Math.ceil((end - since) / byMs)
       if (parts > maxParts) {
         throw createMalformedError(
-          `That is ${parts} parts of time, and ${maxParts} is the most. Give a later since${by === 'hour' ? ', or by=day' : ''}.`,
+          `That is ${parts} parts of time, and ${maxParts} is the most. Ask for a shorter time${by === 'hour' ? ', or by=day' : ''}.`,
         )
       }
       const buckets = await readRunStats(ledger, {
-        ...{ since, until: Number.MAX_SAFE_INTEGER, byMs },
+        ...{ since, until: until ?? Number.MAX_SAFE_INTEGER, byMs },
         ...omitUndefined({ subjects: listSubjects(principal), isSeen: toJudge(principal) }),
       })
       return respondJson({ buckets } satisfies Stats)
@@ -89,7 +90,7 @@ export function addOverview(routes: Routes): void {
     },
     async ({ principal, req }) => {
       const inputs = (req.queries('input') ?? []).map(parseInput)
-      const [tool, outcome] = [req.query('tool'), parseOutcome(req.query('outcome'))]
+      const [tool, outcome] = [req.query('tool'), parseOneOf('outcome', outcomes, req.query('outcome'))]
       const [sessionId, text] = [req.query('sessionId'), req.query('q') || undefined]
       const list: PlacedList = { of: 'runs', principal, sessionId }
       return respondJson(

@@ -70,6 +70,17 @@ export const inspectionCases: Readonly<Record<string, (ledger: Ledger) => Promis
     expect(await find('q=ELSE')).toEqual([second])
     expect(await find('status=done&agent=clerk&tag=night&since=1')).toEqual([first])
     expect(await find('status=failed')).toEqual([])
+    expect(await find('reason=answered')).toEqual([second, first])
+    expect(await find('reason=turn_limit')).toEqual([])
+    const [newest] = (await answerOf(await office.send('/runs')))['runs'] as readonly {
+      readonly startedAt: number
+    }[]
+    const begun = newest!.startedAt
+    expect(await find(`startedSince=${begun}&startedUntil=${begun + 1}&roots=true`)).toContain(second)
+    expect(await find(`startedSince=${begun + 1}`)).toEqual([])
+    expect(await find(`startedUntil=${begun}&tag=night`)).toEqual(
+      (await find(`startedSince=${begun}`)).includes(first) ? [] : [first],
+    )
     expect(await find('tool=pay', 'ada')).toEqual([first])
     expect(await find('subject=ada', 'bob')).toEqual([])
     expect(await find(`tool=pay&before=${second}`)).toEqual([first])
@@ -96,6 +107,7 @@ export const inspectionCases: Readonly<Record<string, (ledger: Ledger) => Promis
       authorize: () => ({ name: 'eve', sees: { sessions: (name) => name === 'one' } }),
     })
     expect(await sum('eve', ofSession)).toEqual([[1, 1, 37]])
+    expect((await answerOf(await office.send('/stats?since=1&until=3600000')))['buckets']).toEqual([])
     const { buckets } = await answerOf(await office.send('/stats'))
     expect(buckets).toMatchObject([{ reasons: {}, failed: 0, suspended: 0, p50Ms: expect.any(Number) }])
   },

@@ -55,12 +55,21 @@ export class FileSource implements Source {
     return { name: '', may: [], agents: [], title: this.#title }
   }
 
-  async listRuns({ agent, status }: RunQuery): Promise<RunPage> {
+  async listRuns({
+    agent,
+    reason,
+    status,
+    startedSince = 0,
+    startedUntil = Infinity,
+  }: RunQuery): Promise<RunPage> {
     const rows = [...this.#runs.values()].map(describeRun).reverse()
     return {
       runs: rows.filter(
         (row) =>
           (agent === undefined || row.agent === agent) &&
+          (reason === undefined || row.reason === reason) &&
+          row.startedAt >= startedSince &&
+          row.startedAt < startedUntil &&
           (status === undefined || status.includes(row.status)),
       ),
     }

@@ -32,10 +32,15 @@ export function getBucketMs({ by }: Range): number {
   return by === 'hour' ? 3_600_000 : 86_400_000
 }
 
-/** When the first part of a length of time began, which ends with the present one. */
-export function getBegin(of: Range): number {
+/** What a server is asked for a length of time, which ends with the present part of it. */
+export function getStatsQuery(of: Range): {
+  readonly since: number
+  readonly until: number
+  readonly by: string
+} {
   const bucketMs = getBucketMs(of)
-  return Math.floor(Date.now() / bucketMs) * bucketMs - (of.count - 1) * bucketMs
+  const until = (Math.floor(Date.now() / bucketMs) + 1) * bucketMs
+  return { since: until - of.count * bucketMs, until, by: of.by }
 }
 
 /** Keeps the overview as runs change. Without a server there is none. */
@@ -61,14 +66,14 @@ export function keepOverview(): () => void {
 
 async function read(of: Range): Promise<void> {
   const from = source.peek()
-  const since = getBegin(of)
+  const query = getStatsQuery(of)
   const [readStats, readDue] = await Promise.allSettled([
-    from.read<Stats>('stats', { since, by: of.by }),
+    from.read<Stats>('stats', query),
     from.read<Due>('due', { limit: 50 }),
   ])
   if (of !== range.peek() || from !== source.peek()) return
   readAt.value = Date.now()
-  if (readStats.status === 'fulfilled') stats.value = fillGaps(readStats.value.buckets, since, of)
+  if (readStats.status === 'fulfilled') stats.value = fillGaps(readStats.value.buckets, query.since, of)
   statsTrouble.value = readStats.status === 'rejected' ? (readStats.reason as Error).message : undefined
   if (readDue.status === 'fulfilled') due.value = readDue.value
   dueTrouble.value = readDue.status === 'rejected' ? (readDue.reason as Error).message : undefined

@@ -17,6 +17,8 @@ export interface Route {
   readonly agent?: string
   readonly tool?: string
   readonly outcome?: string
+  /** Why runs ended. */
+  readonly reason?: string
   readonly session?: string
   readonly subject?: string
   readonly tag?: string
@@ -24,7 +26,7 @@ export interface Route {
   readonly q?: string
   /** A value within the input of a call, as `order=A-7`. */
   readonly input?: string
-  /** Runs that began in this time, its end not included; milliseconds since 1970 UTC. */
+  /** Runs that began in this time, its end not included, without child runs; milliseconds since 1970 UTC. */
   readonly since?: number
   readonly until?: number
 }

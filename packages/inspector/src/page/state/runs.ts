@@ -18,23 +18,21 @@ let asked = 0
 
 /** What the list is asked for: the filters of the address. */
 export function readQuery(): RunQuery {
-  const { status, agent, tool, outcome, session: sessionId, subject, tag, since } = route.value
-  const given = Object.entries({ agent, tool, outcome, sessionId, subject, tag }).filter(([, text]) => text)
+  const { status, agent, tool, outcome, reason, session: sessionId, subject, tag, since, until } = route.value
+  const texts = { agent, tool, outcome, reason, sessionId, subject, tag }
+  const given = Object.entries(texts).filter(([, text]) => text)
   const statuses = (status ?? '')
     .split(',')
     .filter((each): each is RowStatus => rowStatuses.includes(each as RowStatus))
   return {
     ...Object.fromEntries(given),
     ...(statuses.length > 0 && { status: statuses }),
-    ...(since !== undefined && { since }),
+    ...(since !== undefined && { startedSince: since }),
+    ...(until !== undefined && { startedUntil: until }),
+    // As the charts, which count child runs as parts of their root.
+    ...((since ?? until) !== undefined && { roots: true }),
     limit: pageSize,
   }
-}
-
-/** Runs of a page that began in the time of the address. A server looks at when they ended. */
-function pickOfTime(runs: readonly RunRow[]): readonly RunRow[] {
-  const { since = 0, until = Infinity } = route.peek()
-  return runs.filter(({ startedAt }) => startedAt >= since && startedAt < until)
 }
 
 /** Reads the first page of the list anew. Rows that come after it stay, so that the list does not jump. */
@@ -46,7 +44,7 @@ async function refresh(): Promise<void> {
     const last = page.runs.at(-1)?.runId
     const known = listState.peek() === 'ready' ? rows.peek() : []
     const place = known.findIndex(({ runId }) => runId === last)
-    rows.value = [...pickOfTime(page.runs), ...(place < 0 ? [] : known.slice(place + 1))]
+    rows.value = [...page.runs, ...(place < 0 ? [] : known.slice(place + 1))]
     if (place < 0 || place === known.length - 1) before.value = page.before
     listTrouble.value = undefined
   } catch (error) {
@@ -64,7 +62,7 @@ export async function readMore(): Promise<void> {
   try {
     const page = await source.value.listRuns({ ...readQuery(), before: place })
     if (mine !== asked) return
-    rows.value = [...rows.value, ...pickOfTime(page.runs)]
+    rows.value = [...rows.value, ...page.runs]
     before.value = page.before
   } catch (error) {
     listTrouble.value = (error as Error).message
@@ -76,7 +74,7 @@ export function keepRuns(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let key = ''
   const stopFilters = effect(() => {
-    const query = JSON.stringify([readQuery(), route.value.until])
+    const query = JSON.stringify(readQuery())
     if (query === key) return
     key = query
     listState.value = 'loading'

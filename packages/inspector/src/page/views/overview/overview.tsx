@@ -2,8 +2,8 @@ import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { StatsBucket } from '../../../api.ts'
 import {
-  getBegin,
   getBucketMs,
+  getStatsQuery,
   keepOverview,
   range,
   ranges,
@@ -63,7 +63,7 @@ export function Overview(): JSX.Element {
           '--days',
           String((range.value.count * getBucketMs(range.value)) / 86_400_000),
         ]}
-        path={`stats?since=${getBegin(range.value)}&by=${range.value.by}`}
+        path={`stats?${new URLSearchParams(Object.entries(getStatsQuery(range.value)).map(([name, value]) => [name, String(value)]))}`}
         json={() => stats.value ?? []}
         markdown={() =>
           toMarkdownTable(

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import type { StatsBucket } from '../../../api.ts'
-import { go } from '../../state/route.ts'
 import { showHidden } from '../../ui/text.tsx'
+import { showRuns } from '../runs/filters.tsx'
 
 /** Why runs failed, the most frequent reason first. */
 export function Reasons({ buckets }: { readonly buckets: readonly StatsBucket[] }): JSX.Element {
@@ -17,11 +17,7 @@ export function Reasons({ buckets }: { readonly buckets: readonly StatsBucket[] 
     <ul class="reasons">
       {sorted.map(([reason, count]) => (
         <li key={reason}>
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => go({ status: 'failed', since: buckets[0]?.at, until: undefined, q: undefined })}
-          >
+          <button type="button" class="quiet" onClick={() => showRuns({ reason, since: buckets[0]!.at })}>
             <span class="name">{showHidden(reason.replaceAll('_', ' '))}</span>
             <span class="track" aria-hidden="true">
               <span style={{ width: `${(count / most) * 100}%` }} />

@@ -3,9 +3,9 @@ import { useMemo } from 'preact/hooks'
 import uPlot from 'uplot'
 import type { StatsBucket } from '../../../api.ts'
 import { getBucketMs, range } from '../../state/overview.ts'
-import { go } from '../../state/route.ts'
 import { Chart, type ChartPlan, makeAxis, makeHatch, type ReadColour } from '../../ui/chart.tsx'
 import { formatCost, formatDuration } from '../../ui/text.tsx'
+import { showRuns } from '../runs/filters.tsx'
 
 interface Buckets {
   readonly buckets: readonly StatsBucket[]
@@ -14,8 +14,8 @@ interface Buckets {
 const height = 160
 
 /** Shows the runs that began in a part of time. */
-export function openBucket(at: number, status?: string): void {
-  go({ since: at, until: at + getBucketMs(range.peek()), status, q: undefined })
+export function openBucket(at: number): void {
+  showRuns({ since: at, until: at + getBucketMs(range.peek()) })
 }
 
 /** How many runs began, by how they stand now. The parts are stacked: failed below, then waiting, then the rest. */

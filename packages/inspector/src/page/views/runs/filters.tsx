@@ -9,6 +9,7 @@ const texts = [
   ['agent', 'Agent', 'support'],
   ['tool', 'Tool', 'refund'],
   ['outcome', 'Outcome', 'failed'],
+  ['reason', 'Reason of the end', 'turn_limit'],
   ['session', 'Session', 'ann'],
   ['subject', 'Subject', 'customer-7'],
   ['tag', 'Tag', 'web'],
@@ -118,6 +119,11 @@ function Chip({ words, off }: { readonly words: string; readonly off: readonly F
       </button>
     </li>
   )
+}
+
+/** Shows the runs that these filters let through, and no others. */
+export function showRuns(filters: Pick<Route, 'reason' | 'status' | 'since' | 'until'>): void {
+  go({ ...Object.fromEntries(names.map((name) => [name, undefined])), ...filters })
 }
 
 function takeOff(filters: readonly FilterName[]): void {

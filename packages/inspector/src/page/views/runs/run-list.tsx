@@ -35,19 +35,17 @@ function Runs(): JSX.Element {
   )
 }
 
-/** The options of `tallystick list` that filter as the list does. */
-const listOptions = {
-  agent: '--agent',
-  tool: '--tool',
-  outcome: '--outcome',
-  sessionId: '--session',
+/** The conditions of `tallystick list --where` that filter as the list does. */
+const conditions = {
+  ...{ agent: 'agent', tool: 'tool', outcome: 'outcome', reason: 'reason' },
+  ...{ sessionId: 'session', subject: 'subject', tag: 'tag' },
 } as const
 
 function SameList(): JSX.Element {
   const query = readQuery()
-  const options = Object.entries(listOptions).flatMap(([name, option]) => {
-    const value = query[name as keyof typeof listOptions]
-    return value === undefined ? [] : [option, value]
+  const options = Object.entries(conditions).flatMap(([name, condition]) => {
+    const value = query[name as keyof typeof conditions]
+    return value === undefined ? [] : ['--where', `${condition}=${value}`]
   })
   const statuses = query.status?.length === 1 ? ['--status', ...query.status] : []
   return (
