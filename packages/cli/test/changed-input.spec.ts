@@ -23,7 +23,7 @@ describe('approve with another input', () => {
     expect(resumed.stdout).toContain(decided)
     expect((await tallystickHere('tail', ledger, runId)).stdout).toContain(decided)
     expect((await tallystickHere('show', ledger, runId, '--events')).stdout).toContain(
-      'approval_decided approved by ann via command to run with {"usd":3}\n',
+      'approval_decided approved by ann (command) to run with {"usd":3}\n',
     )
     const shown = (await tallystickHere('show', ledger, runId)).stdout
     expect(shown).toMatch(

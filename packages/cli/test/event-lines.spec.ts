@@ -42,6 +42,11 @@ const silent: readonly EventType[] = [
   ...(['tool_results_injected', 'guardrails_checked'] as const),
 ]
 
+const denial = {
+  ...{ approved: false, via: undefined, reason: undefined, input: undefined },
+  ...{ roles: undefined, standing: undefined },
+}
+
 describe('what a person sees of a run', () => {
   it('is nothing of some events, and something of each other', () => {
     expect(eventTypes.filter((type) => shown(sample(type)) === '')).toEqual(
@@ -140,16 +145,34 @@ describe('what a person sees of a run', () => {
       note(`the input of ${callId} was repaired (one; two): {"city":"Seoul"}`),
     ],
     [sample('tool_requests_collected', { calls: [{ toolCallId: callId, plan: 'run' }] }), ''],
-    [sample('approval_requested'), note(`get_weather ${callId} needs an approval: Is the city right?`)],
-    [sample('approval_requested', { reason: undefined }), note(`get_weather ${callId} needs an approval`)],
+    [
+      sample('approval_requested'),
+      note(`get_weather ${callId} needs an approval of 2 people with the role finance: Is the city right?`),
+    ],
+    [
+      sample('approval_requested', { reason: undefined, approvers: [{}, { roles: ['a', 'b'] }] }),
+      note(`get_weather ${callId} needs an approval of one person, and of one person with the role a or b`),
+    ],
+    [
+      sample('approval_requested', { reason: undefined, approvers: undefined }),
+      note(`get_weather ${callId} needs an approval`),
+    ],
+    [
+      sample('approval_added'),
+      note(`${callId} was approved by bob (finance, prompt), and waits for more people: It is.`),
+    ],
+    [sample('approval_applied'), note(`${callId} runs on the standing approval ${callId} by ada`)],
+    [
+      sample('approval_withdrawn', { reason: undefined }),
+      note(`the standing approval ${callId} was withdrawn by ada`),
+    ],
     [
       sample('approval_decided'),
-      note(`${callId} was approved by ada (prompt): The other city., to run with {"city":"Busan"}`),
+      note(
+        `${callId} was approved by ada (finance, prompt): The other city., to run with {"city":"Busan"}, and for later calls with this input until 1970-01-01T01:00:00.000Z`,
+      ),
     ],
-    [
-      sample('approval_decided', { approved: false, via: undefined, reason: undefined, input: undefined }),
-      note(`${callId} was denied by ada`),
-    ],
+    [sample('approval_decided', denial), note(`${callId} was denied by ada`)],
     [sample('tool_started'), note(`get_weather works in run ${sampleRunId(77)}`)],
     [sample('tool_started', { child: undefined }), ''],
     [
@@ -283,12 +306,15 @@ describe('an event in a few words', () => {
       }),
       'a: run b: ask',
     ],
-    [sample('approval_requested'), 'get_weather'],
-    [sample('approval_decided'), 'approved by ada via prompt: The other city. to run with {"city":"Busan"}'],
+    [sample('approval_requested'), 'get_weather of 2 people with the role finance'],
+    [sample('approval_added'), 'approved by bob (finance, prompt), waits for more: It is.'],
+    [sample('approval_applied'), `by ada in ${callId}`],
+    [sample('approval_withdrawn'), `${callId} by ada: Enough.`],
     [
-      sample('approval_decided', { approved: false, via: undefined, reason: undefined, input: undefined }),
-      'denied by ada',
+      sample('approval_decided'),
+      'approved by ada (finance, prompt): The other city. to run with {"city":"Busan"} for later calls with this input until 1970-01-01T01:00:00.000Z',
     ],
+    [sample('approval_decided', denial), 'denied by ada'],
     [sample('tool_started'), 'get_weather'],
     [sample('tool_started', { attempt: 2 }), 'get_weather attempt 2'],
     [sample('tool_deferred'), 'job-7'],

@@ -88,6 +88,7 @@ describe('the story of a run', () => {
       ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),
       'feedback_given',
       ...(['schedule_set', 'schedule_fired'] as const),
+      ...(['approval_added', 'approval_applied', 'approval_withdrawn'] as const),
     ]
     expect(kinds).toEqual({
       ...Object.fromEntries(eventTypes.map((type) => [type, notes.includes(type) ? 'note' : undefined])),

@@ -40,7 +40,16 @@ export {
   type UserMessage,
   type UserPart,
 } from './events/content.ts'
-export type { Cause, Schedule } from './events/event-parts.ts'
+export {
+  type Approver,
+  type Approvers,
+  approvers,
+  type Cause,
+  type Schedule,
+  type StandingApproval,
+  type StandingOptions,
+  type StandingScope,
+} from './events/event-parts.ts'
 export {
   type ChildTotals,
   type EventBodies,

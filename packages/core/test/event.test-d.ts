@@ -20,7 +20,9 @@ export function misses(event: CallEvent): string {
     case 'tool_input_delta':
     case 'tool_request_ready':
     case 'approval_requested':
+    case 'approval_added':
     case 'approval_decided':
+    case 'approval_applied':
     case 'tool_started':
     case 'tool_progress':
       return event.toolCallId
@@ -36,7 +38,9 @@ export function handles(event: CallEvent): string {
     case 'tool_input_delta':
     case 'tool_request_ready':
     case 'approval_requested':
+    case 'approval_added':
     case 'approval_decided':
+    case 'approval_applied':
     case 'tool_started':
     case 'tool_progress':
     case 'tool_deferred':

@@ -14,10 +14,17 @@ const asked: FactOf<'approval_requested'> & { readonly toolCallId: ReturnType<ty
   ...{ type: 'approval_requested', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1, inputDigest },
 }
 const waiting = [...executing(['look'], { plan: 'ask', effect: 'write' }), asked]
+const decision = { toolCallId: callId(1), by: 'ada', attempt: 1, inputDigest }
+const two = [{ count: 2 }]
+const waitingForTwo = [
+  ...executing(['look'], { plan: 'ask', effect: 'write', approvers: two }),
+  { ...asked, approvers: two },
+]
+const approved: Fact = { type: 'approval_decided', turn: 1, ...decision, approved: true }
+const standing = [...waiting, { ...approved, standing: { for: 'session' as const, expiresInMs: 1e12 } }]
 const deferred: Fact = { type: 'tool_deferred', turn: 1, toolCallId: callId(1), attempt: 1, receipt: 'job' }
 const outside = [...executing(), startedCall(), deferred]
 const message = sampleMessage('More.')
-const decision = { toolCallId: callId(1), by: 'ada', attempt: 1, inputDigest }
 const content = [{ type: 'text', text: 'blue' }] as const
 const child = { runId: sampleRunId(7), turns: 1, toolCalls: 0, usage: {} }
 
@@ -59,6 +66,21 @@ const accepted: {
       { type: 'approval_decided', approved: true, ...decision },
     ],
     [
+      'an approval that covers later calls',
+      waiting,
+      { type: 'approve', ...decision, roles: ['finance'], standing: { for: 'session', expiresInMs: 60_000 } },
+      {
+        ...{ type: 'approval_decided', approved: true, ...decision, roles: ['finance'] },
+        standing: { for: 'session', expiresInMs: 60_000 },
+      },
+    ],
+    [
+      'one of two approvals',
+      waitingForTwo,
+      { type: 'approve', ...decision, roles: ['finance'] },
+      { type: 'approval_added', ...decision, roles: ['finance'] },
+    ],
+    [
       'an approval of another input',
       waiting,
       { type: 'approve', ...decision, via: 'prompt', input: { call: 2 } },
@@ -68,6 +90,14 @@ const accepted: {
         input: { call: 2 },
         note: describeChangedInput('ada', { call: 1 }, { call: 2 }),
       },
+    ],
+  ],
+  withdraw: [
+    [
+      'the end of a standing approval',
+      standing,
+      { type: 'withdraw', standing: callId(1), by: 'bob', reason: 'Enough.' },
+      { type: 'approval_withdrawn', standing: callId(1), by: 'bob', reason: 'Enough.' },
     ],
   ],
   deny: [
@@ -290,6 +320,7 @@ describe('a command that is refused', () => {
   it('is refused again for the same reason, where only the record tells', () => {
     const refusals: { readonly [T in OutsideCommand['type']]: string } = {
       approve: 'not_awaiting_approval',
+      withdraw: 'no_standing_approval',
       deny: 'not_awaiting_approval',
       settle: 'not_deferred',
       steer: 'cancelled',

@@ -109,7 +109,15 @@ const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) =
     perCall(state, ({ toolCallId, attempts }) => {
       return { ...sample, turn: state.turn, toolCallId, attempt: attempts + 1 }
     }),
+  approval_added: (state, sample) =>
+    perCall(state, ({ toolCallId, attempts, inputDigest = 'd' }) => {
+      return { ...sample, turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest }
+    }),
   approval_decided: (state, sample) =>
+    perCall(state, ({ toolCallId, attempts, inputDigest = 'd' }) => {
+      return { ...sample, turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest }
+    }),
+  approval_applied: (state, sample) =>
     perCall(state, ({ toolCallId, attempts, inputDigest = 'd' }) => {
       return { ...sample, turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest }
     }),

@@ -65,8 +65,8 @@ describe('a word that a ledger may hold', () => {
     [
       'causes',
       causes,
-      `start resume steer queue approve deny settle cancel raise_limit set_schedule feedback model_started model_text model_reasoning
-       model_tool_input model_tool_request model_usage model_finished model_failed calls_checked tool_progressed
+      `start resume steer queue approve deny settle withdraw cancel raise_limit set_schedule feedback model_started
+       model_text model_reasoning model_tool_input model_tool_request model_usage model_finished model_failed calls_checked tool_progressed
        tool_deferred tool_ended call_reconciled guardrails_checked output_checked summarized controller`,
     ],
     ['details of an image', imageDetails, 'auto low high original'],
@@ -81,8 +81,8 @@ describe('a word that a ledger may hold', () => {
     [
       'events of a call',
       callEventTypes,
-      `tool_input_delta tool_request_ready approval_requested approval_decided tool_started tool_progress
-       tool_deferred tool_attempt_failed tool_result`,
+      `tool_input_delta tool_request_ready approval_requested approval_added approval_decided approval_applied
+       tool_started tool_progress tool_deferred tool_attempt_failed tool_result`,
     ],
   ])('stays one: %s', (_name, list, text) => {
     // A ledger of an earlier release is read by the lists of this one.

@@ -108,3 +108,33 @@ it('lists each attempt with its failure, and the result that only the last one g
   expect(call?.calls[1]).not.toHaveProperty('error')
   expect(call).toMatchObject({ attempts: 2, result: { outcome: 'success', recorded: { text: 'four' } } })
 })
+
+it('names all who approved a call, and the standing approval that another one ran on', async () => {
+  const approvers = [{ count: 2, roles: ['finance'] }]
+  const sign = testTool({ name: 'sign', effect: 'write', check: () => ({ kind: 'ask', approvers }) })
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const call = (name: string) => ({ toolCalls: [{ name, input: {} }] })
+  const agent = defineAgent({
+    ...{ name: 'clerk', instructions: 'Pay.', tools: [sign, pay] },
+    model: scriptedModel([call('sign'), call('pay'), call('pay'), { text: 'Done.' }]),
+  })
+  const ledger = memoryLedger()
+  const run = createRuntime({ ledger, agents: [agent], host: { clock: manualClock(0) } }).run(agent, 'Pay.')
+  const approve = async (by: string, more: object) =>
+    await run.approve((await run.result).pendingApprovals[0]!, { by, ...more })
+  await approve('ann', { roles: ['finance'] })
+  await approve('ben', { roles: ['finance'] })
+  await approve('cem', { standing: { for: 'session', expiresInMs: 1_000 } })
+  await run.result
+  const { events } = await readModel(ledger, run.id)
+  const model = new RunModel()
+  model.add(events)
+  const [signed, paid, again] = listCalls(model).map(({ toolCallId }) => describeCallFacts(model, toolCallId))
+  expect(signed?.approvals).toMatchObject([
+    { approvers, added: [{ by: 'ann', roles: ['finance'] }], decision: { by: 'ben', roles: ['finance'] } },
+  ])
+  expect(paid?.approvals).toMatchObject([
+    { added: [], decision: { by: 'cem', standing: { for: 'session', expiresAt: 1_000 } } },
+  ])
+  expect(again).toMatchObject({ approvals: [], applied: { by: 'cem', standing: paid?.toolCallId } })
+})

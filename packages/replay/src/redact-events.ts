@@ -190,7 +190,11 @@ function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
     const isKnown = input !== undefined && event.inputDigest !== undefined
     return isKnown ? { ...event, inputDigest: computeDigest(input) } : event
   }
-  if (event.type === 'approval_requested') {
+  if (
+    event.type === 'approval_requested' ||
+    event.type === 'approval_added' ||
+    event.type === 'approval_applied'
+  ) {
     return { ...event, inputDigest: findCall(state, event.toolCallId)?.inputDigest ?? event.inputDigest }
   }
   if (event.type === 'approval_decided') {

@@ -88,7 +88,12 @@ export class RecordedCheck {
       })),
       approval: ({ toolCallId }): PolicyVerdict => {
         const verdict = this.#verdict(toolCallId)
-        if (verdict.kind === 'ask') return verdict.reason === undefined ? 'ask' : { ask: verdict.reason }
+        if (verdict.kind === 'ask') {
+          const { reason, ...more } = verdict
+          return reason === undefined
+            ? 'ask'
+            : { ask: reason, ...omitUndefined({ approvers: more.approvers }) }
+        }
         return verdict.kind === 'refuse' ? { deny: verdict.text } : 'run'
       },
     }
@@ -116,9 +121,9 @@ export class RecordedCheck {
 
   /** The verdict on a call, from its plan. */
   #verdict(toolCallId: string): CallVerdict {
-    const { refusal, plan, reason } = this.#calls.get(toolCallId) ?? {}
+    const { refusal, plan, reason, approvers } = this.#calls.get(toolCallId) ?? {}
     if (refusal) return { kind: 'refuse', ...refusal } as CallVerdict
-    return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
+    return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason, approvers }) } : { kind: 'run' }
   }
 
   /** The input of a call after its tool repaired it; `undefined` if it did not. */

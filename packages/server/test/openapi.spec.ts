@@ -6,10 +6,11 @@ import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts
 import { temporaryLedger } from './kit/temporary-ledger.ts'
 
 /** An agent whose tool leaves its call to be settled. */
-function deferringAgent(): ReturnType<typeof payingAgent> {
+function deferringAgent({ asks = false } = {}): ReturnType<typeof payingAgent> {
   const pay = testTool({
     name: 'pay',
     effect: 'write',
+    check: () => ({ kind: asks ? 'ask' : 'run' }),
     run: (_, report) => {
       report.defer('payment-1')
       return ''
@@ -28,6 +29,7 @@ interface StoppedRun {
 function agentFor(operationId: string): ReturnType<typeof payingAgent> {
   if (operationId === 'settleRun') return deferringAgent()
   if (operationId === 'giveFeedback') return tellingAgent('cashier', 'One.')
+  if (operationId === 'withdrawRun') return deferringAgent({ asks: true })
   return operationId === 'createChatCompletion'
     ? tellingAgent('cashier', 'One.', 'Two.')
     : payingAgent('cashier')
@@ -46,6 +48,10 @@ async function sendAsDescribed(
   const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
   const { pendingApprovals, deferredCalls } = (await waiting.json()) as StoppedRun
   const [call] = [...pendingApprovals, ...deferredCalls]
+  if (operation.operationId === 'withdrawRun') {
+    const standing = { for: 'session', expiresInMs: 60_000 }
+    await office.send(`/runs/${runId}/approve`, 'boss', { toolCallId: call?.toolCallId, standing })
+  }
   const example = exampleOf(operation)
   const isOfSchedule = operation.operationId === 'scheduleRun'
   const set = isOfSchedule
@@ -55,6 +61,7 @@ async function sendAsDescribed(
   const body = example && {
     ...example,
     ...('toolCallId' in example && { toolCallId: call?.toolCallId }),
+    ...(operation.operationId === 'withdrawRun' && { standing: call?.toolCallId }),
     ...(operation.operationId === 'driveRun' && { runId }),
   }
   expect(body === undefined).toBe(method === 'get')

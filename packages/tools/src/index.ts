@@ -23,7 +23,13 @@ export type { ReadTraceparent } from './define/run-tool.ts'
 
 // When a person decides.
 export { allOf, anyOf, whenInput } from './define/approval.ts'
-export type { ApprovalAnswer, ApprovalContext, ApprovalFunction, ApprovalPolicy } from './define/approval.ts'
+export type {
+  ApprovalAnswer,
+  ApprovalContext,
+  ApprovalFunction,
+  ApprovalPolicy,
+  ApproversAnswer,
+} from './define/approval.ts'
 
 // Around tools.
 export { readResult } from './toolkit/read-result.ts'

@@ -7,7 +7,7 @@ import {
   requireOptions,
   formatErrorSentence,
 } from '@tallystick/core/internal'
-import type { ToolEffect } from '@tallystick/core/vocabulary'
+import { type Approvers, approvers, type ToolEffect } from '@tallystick/core/vocabulary'
 import { readJsonWithComments } from './json-with-comments.ts'
 
 /** The decision about a call: it runs as its tool decides, it needs an approval, or it is denied. */
@@ -59,6 +59,8 @@ export interface ApprovalRule {
   /** Conditions on fields of the input, by their paths: `amount`, `to.country`, `lines.0.price`. */
   readonly input?: { readonly [path: string]: InputCondition } | undefined
   readonly decision: RuleDecision
+  /** Who may approve, of a rule that asks: how many different people, and which roles they need. */
+  readonly approvers?: Approvers | undefined
   /** A reason for the approver, or for the model whose call is denied. */
   readonly why?: string | undefined
 }
@@ -97,9 +99,10 @@ export function approvalRules(given: ApprovalRules): ApprovalPolicy {
   requireRules(given, 'approvalRules')
   const rules = structuredClone(given)
   return ({ name: tool, agent, effect, input }) => {
-    const { decision, reason } = findDecision(rules, { tool, agent, effect, input })
+    const { decision, reason, approvers } = findDecision(rules, { tool, agent, effect, input })
     if (decision === 'allow') return 'run'
-    return decision === 'ask' ? { ask: reason } : { deny: `${reason} Nothing was run.` }
+    if (decision === 'deny') return { deny: `${reason} Nothing was run.` }
+    return { ask: reason, ...(approvers && { approvers }) }
   }
 }
 
@@ -110,6 +113,8 @@ export interface RuledDecision {
   readonly rule?: number
   /** Why, with the rule that says so: for the person who is asked, or the model whose call is denied. */
   readonly reason: string
+  /** Who may approve, if the rule says so. */
+  readonly approvers?: Approvers
 }
 
 /**
@@ -128,7 +133,7 @@ function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCa
   for (const [index, rule] of rules.entries()) {
     const found = ruleFits(rule, call)
     if (found === true || (found === 'undecided' && rule.decision !== 'allow')) {
-      const { name, why, decision } = rule
+      const { name, why, decision, approvers } = rule
       const verdict =
         why ??
         { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[
@@ -136,7 +141,8 @@ function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCa
         ]
       const label = name === undefined ? `rule ${index + 1}` : `rule ${index + 1}, ${name}`
       const doubt = found === 'undecided' ? '; a field of its condition is missing or of another type' : ''
-      return { decision, rule: index + 1, reason: `${verdict} (${label}${doubt})` }
+      const reason = `${verdict} (${label}${doubt})`
+      return { decision, rule: index + 1, reason, ...(approvers && { approvers }) }
     }
   }
   return { decision: otherwise, reason: `No rule fits this call, and ${otherwise} is decided otherwise.` }
@@ -369,7 +375,7 @@ function input(value: unknown): Fault | undefined {
   return undefined
 }
 
-const rule: Schema = fields<ApprovalRule>(
+const ruleFields: Schema = fields<ApprovalRule>(
   {
     name: maybe(filledText),
     tool: maybe(patterns),
@@ -377,10 +383,19 @@ const rule: Schema = fields<ApprovalRule>(
     effect: maybe(effect),
     input: maybe(input),
     decision,
+    approvers: maybe(approvers),
     why: maybe(filledText),
   },
   { verdict: 'decision', action: 'decision', reason: 'why', message: 'why', args: 'input' },
 )
+
+const rule: Schema = (given) => {
+  const fault = ruleFields(given)
+  if (fault) return fault
+  const { decision: decided, approvers: demanded } = given as ApprovalRule
+  if (demanded === undefined || decided === 'ask') return undefined
+  return { path: 'approvers', what: `belongs to a rule that asks, and this one decides ${decided}` }
+}
 
 const call: Schema = fields<RuledCall>({
   tool: filledText,

@@ -95,9 +95,9 @@ describe('approval policies', () => {
     ]
     for (const [answer, says] of answers) {
       for (const given of [() => answer as never, () => Promise.resolve(answer as never)]) {
-        const whole = `of pay failed (its answer ${says} true, false or a text), so`
+        const whole = `of pay failed (its answer ${says} true, false, a text, or { ask, approvers: { count, roles } }), so`
         expect(await textOf(given)).toContain(whole)
-        const part = `of pay failed (the answer of one of its policies ${says} true, false or a text), so`
+        const part = `of pay failed (the answer of one of its policies ${says} true, false, a text, or { ask, approvers: { count, roles } }), so`
         expect(await textOf(anyOf('always', given))).toContain(part)
         expect(await textOf(allOf('never', given))).toContain(part)
         const own = `of pay failed (the answer of the predicate of whenInput ${says} true or false), so`

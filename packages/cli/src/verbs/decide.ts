@@ -31,10 +31,10 @@ export function declareApprove(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .option('--input <json>', 'run the call with this input instead', parseJsonObject)
     .option('--reason <text>', 'why, for the record')
-    .action((ledger, run, call, { by, input, reason }) =>
+    .action((ledger, run, call, { by, role: roles, input, reason }) =>
       decideCall(context, { ledger, run }, call, by, {
         type: 'approve',
-        ...omitUndefined({ input, reason }),
+        ...omitUndefined({ input, reason, roles }),
       }),
     )
 }
@@ -42,8 +42,8 @@ export function declareApprove(verb: Command, context: CommandContext): void {
 export function declareDeny(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .requiredOption('--reason <text>', 'why; the model reads it')
-    .action((ledger, run, call, { by, reason }) =>
-      decideCall(context, { ledger, run }, call, by, { type: 'deny', reason }),
+    .action((ledger, run, call, { by, role: roles, reason }) =>
+      decideCall(context, { ledger, run }, call, by, { type: 'deny', reason, ...omitUndefined({ roles }) }),
     )
 }
 
@@ -51,11 +51,17 @@ function declareCall(verb: Command) {
   return declareRunArguments(verb)
     .argument('<call>', 'id of the tool call, or an unambiguous end of it')
     .option('--by <name>', 'who decides (default: the name of your account)', parseFilled)
+    .option('--role <names...>', 'the roles of that person, for a call that needs approvers with a role')
 }
 
 type Decision =
-  | { readonly type: 'approve'; readonly input?: JsonObject; readonly reason?: string }
-  | { readonly type: 'deny'; readonly reason: string }
+  | {
+      readonly type: 'approve'
+      readonly input?: JsonObject
+      readonly reason?: string
+      readonly roles?: readonly string[]
+    }
+  | { readonly type: 'deny'; readonly reason: string; readonly roles?: readonly string[] }
 
 /** Leaves a decision about a call in the inbox of the run that asks: the run that is named, or a child of it. */
 function decideCall(
@@ -71,7 +77,7 @@ function decideCall(
     const call = await findCall(given, { ledger, named: runId, waiting, awaited: 'an approval', show })
     const { toolCallId, attempt, inputDigest } = call
     const command = { ...decision, toolCallId, by, via: 'command', attempt, inputDigest }
-    await requireFirst(ledger, call.runId, command)
+    await requireFirst(ledger, call.runId, command, call.approvers !== undefined)
     if (command.type === 'approve' && command.input) await requireFits(ledger, call, command.input)
     await recordCommand(context, { ledger, ledgerPath: named.ledger, runId: call.runId, command, call })
   })
@@ -85,12 +91,16 @@ async function requireFirst(
   ledger: Ledger,
   owner: RunId,
   command: Extract<OutsideCommand, { type: 'approve' | 'deny' | 'settle' }>,
+  isShared = false,
 ): Promise<void> {
   const ended = command.type === 'settle' ? 'settled' : 'decided'
   for (const runId of [owner, ...(await readParents(ledger, owner))]) {
     for (const { command: earlier } of await ledger.inbox(runId)) {
       if (!('toolCallId' in earlier) || earlier.toolCallId !== command.toolCallId) continue
       if (isDeepStrictEqual(earlier, command)) continue
+      // A call that several people have to approve takes one approval of each.
+      if (isShared && earlier.type === 'approve' && command.type === 'approve' && earlier.by !== command.by)
+        continue
       throw new CommandError(
         'refused',
         `Call ${earlier.toolCallId} is ${ended} already: ${earlier.type}${'by' in earlier ? ` by ${earlier.by}` : ''} waits for the run's writer. A call is ${ended} once: resume the run, or wait until its writer has read that.`,

@@ -1,12 +1,14 @@
 import { formatContent } from '@tallystick/ledger'
 import { type RunId, type RunState, type RuntimeEvent, joinText } from '@tallystick/core'
 import {
+  type Approvers,
   toCanonicalJson,
   deriveChildRunId,
   type EventOf,
   type EventType,
   type ParentRef,
   type Schedule,
+  type StandingOptions,
 } from '@tallystick/core/vocabulary'
 import type { View } from '../command/context.ts'
 import { formatCount, formatDuration, toOneLine, formatEnding } from '../command/text.ts'
@@ -100,13 +102,24 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
       note(`the input of ${toolCallId} ${how}: ${toCanonicalJson(input)}`)
     }
   },
-  approval_requested: ({ name, toolCallId, reason }, { note }) =>
-    note(`${name} ${toolCallId} needs an approval${formatWhy(reason)}`),
-  approval_decided: ({ approved, by, via, reason, input, toolCallId }, { note }) => {
-    const how = via === undefined ? '' : ` (${via})`
+  approval_requested: ({ name, toolCallId, reason, approvers }, { note }) =>
+    note(`${name} ${toolCallId} needs an approval${formatApprovers(approvers)}${formatWhy(reason)}`),
+  approval_added: ({ by, roles, via, reason, toolCallId }, { note }) =>
+    note(
+      `${toolCallId} was approved by ${formatPerson({ by, roles, via })}, and waits for more people${formatWhy(reason)}`,
+    ),
+  approval_decided: ({ approved, by, roles, via, reason, input, standing, toolCallId, at }, { note }) => {
+    const who = formatPerson({ by, roles, via })
     const changed = input === undefined ? '' : `, to run with ${toCanonicalJson(input)}`
-    note(`${toolCallId} was ${approved ? 'approved' : 'denied'} by ${by}${how}${formatWhy(reason)}${changed}`)
+    const kept = standing === undefined ? '' : `, and ${formatStanding(standing, at)}`
+    note(
+      `${toolCallId} was ${approved ? 'approved' : 'denied'} by ${who}${formatWhy(reason)}${changed}${kept}`,
+    )
   },
+  approval_applied: ({ toolCallId, by, standing }, { note }) =>
+    note(`${toolCallId} runs on the standing approval ${standing} by ${by}`),
+  approval_withdrawn: ({ standing, by, reason }, { note }) =>
+    note(`the standing approval ${standing} was withdrawn by ${by}${formatWhy(reason)}`),
   tool_started: ({ attempt, child, name, toolCallId }, { note }) => {
     if (attempt > 1) note(`${name} ${toolCallId} is started again`)
     if (child !== undefined) note(`${name} works in run ${child}`)
@@ -181,6 +194,33 @@ function formatWhy(reason: string | undefined): string {
   return reason ? `: ${reason}` : ''
 }
 
+function formatPerson({
+  by,
+  roles = [],
+  via,
+}: {
+  readonly by: string
+  readonly roles?: readonly string[] | undefined
+  readonly via?: string | undefined
+}): string {
+  const details = [...roles, ...(via === undefined ? [] : [via])]
+  return details.length === 0 ? by : `${by} (${details.join(', ')})`
+}
+
+/** What a call demands of its approvers, as ` of 2 people with the role finance`. */
+export function formatApprovers(approvers: readonly Approvers[] | undefined): string {
+  const demands = (approvers ?? []).map(({ count = 1, roles = [] }) => {
+    const people = count === 1 ? 'one person' : `${count} people`
+    return roles.length === 0 ? people : `${people} with the role ${roles.join(' or ')}`
+  })
+  return demands.length === 0 ? '' : ` of ${demands.join(', and of ')}`
+}
+
+function formatStanding({ for: scope, expiresInMs }: StandingOptions, at: number): string {
+  const calls = scope === 'session' ? 'later calls of the tool' : 'later calls with this input'
+  return `for ${calls} until ${new Date(at + expiresInMs).toISOString()}`
+}
+
 /** The content of an event, in a few words after its type. */
 export function formatEvent(event: RuntimeEvent, maxCharacters: number): string {
   const words = texts[event.type] as ((event: RuntimeEvent) => readonly string[]) | null
@@ -220,12 +260,18 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
       const guarded = input === undefined ? '' : ` with ${toCanonicalJson(input)}, as guardrails made it`
       return `${name}: ${plan}${guarded}`
     }),
-  approval_requested: ({ name }) => [name],
-  approval_decided: ({ approved, by, via, input, reason }) => {
-    const who = via === undefined ? by : `${by} via ${via}`
+  approval_requested: ({ name, approvers }) => [`${name}${formatApprovers(approvers)}`],
+  approval_added: ({ by, roles, via, reason }) => [
+    `approved by ${formatPerson({ by, roles, via })}, waits for more${formatWhy(reason)}`,
+  ],
+  approval_decided: ({ approved, by, roles, via, input, reason, standing, at }) => {
+    const who = formatPerson({ by, roles, via })
     const ran = input === undefined ? [] : ['to run with', toCanonicalJson(input)]
-    return [approved ? 'approved' : 'denied', 'by', `${who}${formatWhy(reason)}`, ...ran]
+    const kept = standing === undefined ? [] : [formatStanding(standing, at)]
+    return [approved ? 'approved' : 'denied', 'by', `${who}${formatWhy(reason)}`, ...ran, ...kept]
   },
+  approval_applied: ({ by, standing }) => ['by', by, 'in', standing],
+  approval_withdrawn: ({ by, standing, reason }) => [standing, 'by', `${by}${formatWhy(reason)}`],
   tool_started: ({ name, attempt }) => [name, ...formatAttempt(attempt)],
   tool_progress: null,
   tool_results_injected: null,

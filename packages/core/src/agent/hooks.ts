@@ -127,7 +127,10 @@ const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly
   tool_requests_collected: ({ calls }) =>
     calls.some(({ handoff }) => handoff !== undefined) ? ['handoffStarted'] : [],
   approval_requested: null,
+  approval_added: null,
   approval_decided: null,
+  approval_applied: null,
+  approval_withdrawn: null,
   tool_started: () => ['toolStarted'],
   tool_progress: null,
   tool_deferred: null,

@@ -23,6 +23,8 @@ import {
   type ChildTotals,
   type ResumeReason,
   type Schedule,
+  type StandingOptions,
+  standingOptions,
 } from './event-parts.ts'
 
 /** Changes of the past, with who made them and why. */
@@ -76,6 +78,9 @@ export type OutsideCommand =
       /** How the decision came in, for the record. */
       readonly via?: string
       readonly input?: JsonObject
+      readonly roles?: readonly string[]
+      /** Makes it a standing approval, for so many milliseconds. */
+      readonly standing?: StandingOptions
     } & AnsweredQuestion)
   | ({
       readonly type: 'deny'
@@ -83,7 +88,15 @@ export type OutsideCommand =
       readonly by: string
       readonly via?: string
       readonly reason: string
+      readonly roles?: readonly string[]
     } & AnsweredQuestion)
+  /** Ends a standing approval, which is known by the call that was approved. */
+  | {
+      readonly type: 'withdraw'
+      readonly standing: string
+      readonly by: string
+      readonly reason?: string
+    }
   | ({
       readonly type: 'settle'
       readonly toolCallId: string
@@ -129,6 +142,8 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf('type', {
     reason: maybe(text),
     via: maybe(text),
     input: maybe(jsonObject),
+    roles: maybe(listOf(text)),
+    standing: maybe(standingOptions),
     attempt: maybe(ordinal),
     inputDigest: maybe(text),
   },
@@ -137,8 +152,14 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf('type', {
     by: name,
     via: maybe(text),
     reason: text,
+    roles: maybe(listOf(text)),
     attempt: maybe(ordinal),
     inputDigest: maybe(text),
+  },
+  withdraw: {
+    standing: text,
+    by: name,
+    reason: maybe(text),
   },
   settle: {
     toolCallId: text,

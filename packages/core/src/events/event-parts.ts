@@ -123,6 +123,65 @@ export interface CallRefusal {
   readonly error?: string
 }
 
+/** Who may approve a call. */
+export interface Approvers {
+  /** How many different people have to approve it, none of them the owner of the run. Default: 1. */
+  readonly count?: number
+  /** Roles of which each of them has at least one. Default: any. */
+  readonly roles?: readonly string[]
+}
+const aRole = valueThat('a list with at least one role', (value) => (value as readonly unknown[]).length > 0)
+const someRoles: Schema<readonly string[]> = (value) => listOf(text)(value) ?? aRole(value)
+/** The most people that a call may need. */
+const mostApprovers = 100
+export const approvers: Schema<Approvers> = objectOf({
+  count: maybe(
+    valueThat(
+      `a whole number from 1 to ${mostApprovers}`,
+      (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostApprovers,
+    ),
+  ),
+  roles: maybe(someRoles),
+})
+
+/** A person who approved, with the roles that the application knew them to have. */
+export interface Approver {
+  readonly by: string
+  readonly roles?: readonly string[]
+}
+
+/** The calls that a standing approval covers: all of its tool in the session, or those with an equal input. */
+export const standingScopes = ['session', 'equal_input'] as const
+export type StandingScope = (typeof standingScopes)[number]
+
+/** What later calls an approval covers, and for how long. */
+export interface StandingOptions {
+  readonly for: StandingScope
+  /** In milliseconds. */
+  readonly expiresInMs: number
+}
+export const standingOptions: Schema<StandingOptions> = objectOf({
+  for: wordOf(standingScopes),
+  expiresInMs: amount,
+})
+
+/**
+ * An approval that also lets later calls of the same tool and agent run, in its run and the later runs of its session,
+ * until it expires or is withdrawn. Forks, branches and child runs have none of it.
+ */
+export interface StandingApproval extends Approver {
+  /** The call that was approved, by which the standing approval is known. */
+  readonly toolCallId: ToolCallId
+  readonly agent: string
+  /** The tool. */
+  readonly name: string
+  /** The digest of the tool as the model was shown it: a changed tool is asked about again. */
+  readonly toolDigest: string
+  /** The input that calls must have; absent if it may be any. */
+  readonly inputDigest?: string
+  /** Milliseconds since 1970 UTC. */
+  readonly expiresAt: number
+}
 /** One call as `tool_requests_collected` names it. Digests are SHA-256 over the canonical JSON of the input, in hex. */
 export interface CollectedCall {
   readonly toolCallId: ToolCallId
@@ -150,6 +209,8 @@ export interface CollectedCall {
   readonly repairs?: readonly string[]
   /** Why a person is asked. */
   readonly reason?: string
+  /** Who may approve it: each of these has to be satisfied. */
+  readonly approvers?: readonly Approvers[]
   /** In a fork: the call of the source run whose recorded result answers this one, so that nothing runs. */
   readonly recorded?: ToolCallId
   /** The result of a call that is settled without running. */
@@ -167,6 +228,7 @@ export const collectedCall: Schema<CollectedCall> = objectOf({
   maxConcurrency: maybe(amount),
   repeats: maybe(repeats),
   reason: maybe(text),
+  approvers: maybe(listOf(approvers)),
   child: maybe(text),
   input: maybe(jsonObject),
   repairs: maybe(listOf(text)),
@@ -369,6 +431,17 @@ export const moment: Schema<number> = valueThat('milliseconds of the years 0 to 
   showsText: true,
 })
 
+export const standingApproval: Schema<StandingApproval> = objectOf({
+  toolCallId,
+  by: text,
+  roles: maybe(listOf(text)),
+  agent: text,
+  name: text,
+  toolDigest: text,
+  inputDigest: maybe(text),
+  expiresAt: moment,
+})
+
 /** The moment some milliseconds after another, rounded up; a wait that goes past the last moment ends there. */
 export function addMs(at: number, ms: number): number {
   return Math.min(at + Math.ceil(ms), LAST_MOMENT)
@@ -392,7 +465,9 @@ export const callEventTypes = [
   'tool_input_delta',
   'tool_request_ready',
   'approval_requested',
+  'approval_added',
   'approval_decided',
+  'approval_applied',
   'tool_started',
   'tool_progress',
   'tool_deferred',
@@ -413,6 +488,7 @@ export const causes = [
   'approve',
   'deny',
   'settle',
+  'withdraw',
   'cancel',
   'raise_limit',
   'set_schedule',

@@ -29,6 +29,9 @@ import {
   type UserMessage,
 } from './content.ts'
 import {
+  type Approver,
+  type Approvers,
+  approvers,
   type Attribution,
   type CallEventType,
   callEventTypes,
@@ -64,6 +67,10 @@ import {
   type ShownChange,
   spending,
   type Spending,
+  type StandingApproval,
+  standingApproval,
+  type StandingOptions,
+  standingOptions,
   toolSpending,
   type ToolSpending,
   writtenPart,
@@ -140,6 +147,8 @@ export interface EventBodies {
     readonly sessionId?: string
     readonly sessionPlace?: number
     readonly parent?: ParentRef
+    /** The standing approvals of its session. */
+    readonly standing?: readonly StandingApproval[]
     /** The person the run is about, under a name that reveals nothing. A ledger with keys encrypts the content for them. */
     readonly subject?: string
     /** The application gave the run a context, which is not recorded: a resume has to pass one. */
@@ -294,6 +303,17 @@ export interface EventBodies {
     /** When it counts as denied. Does not apply in a fork that shares the question, since a fork asks again. */
     readonly expiresAt?: number
     readonly reason?: string
+    /** Who may approve it: each of these has to be satisfied. */
+    readonly approvers?: readonly Approvers[]
+  }
+  /** One of several people approved the call, which still waits for the others. */
+  approval_added: Approver & {
+    readonly attempt: number
+    readonly inputDigest: string
+    readonly via?: string
+    readonly reason?: string
+    /** In a fork: the approval was given in the run from which it was forked, and does not count in the fork. */
+    readonly elsewhere?: true
   }
   /** The decision, bound to the call and its arguments, and who made it. `input` replaces the arguments. */
   approval_decided: {
@@ -307,8 +327,27 @@ export interface EventBodies {
     /** The text that the model reads before the result, if the input was changed. */
     readonly note?: string
     readonly reason?: string
+    /** The roles that the application knew the person to have. */
+    readonly roles?: readonly string[]
+    /** The approval also covers later calls, until it expires or is withdrawn. */
+    readonly standing?: StandingOptions
     /** In a fork: the decision was made in the run from which it was forked, and starts nothing in the fork. */
     readonly elsewhere?: true
+  }
+  /** A standing approval lets the call run, so nobody is asked. */
+  approval_applied: {
+    readonly attempt: number
+    readonly inputDigest: string
+    /** The person who gave the standing approval. */
+    readonly by: string
+    /** The call that was approved then, by which the standing approval is known. */
+    readonly standing: ToolCallId
+  }
+  /** A standing approval ended before its time. */
+  approval_withdrawn: {
+    readonly standing: ToolCallId
+    readonly by: string
+    readonly reason?: string
   }
   /** From here on a tool may have an effect. The key is the same for every attempt. */
   tool_started: {
@@ -532,6 +571,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     sessionPlace: maybe(ordinal),
     parent: maybe(parent),
     subject: maybe(text),
+    standing: maybe(listOf(standingApproval)),
     withContext: maybe(exactly(true)),
   }),
   schedule_set: fact('start', {
@@ -652,6 +692,16 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     inputDigest: text,
     expiresAt: maybe(moment),
     reason: maybe(text),
+    approvers: maybe(listOf(approvers)),
+  }),
+  approval_added: fact('approve', {
+    attempt: ordinal,
+    by: text,
+    roles: maybe(listOf(text)),
+    inputDigest: text,
+    via: maybe(text),
+    reason: maybe(text),
+    elsewhere: maybe(exactly(true)),
   }),
   approval_decided: fact(({ approved }) => (approved ? 'approve' : 'deny'), {
     attempt: ordinal,
@@ -662,7 +712,20 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     input: maybe(jsonObject),
     note: maybe(text),
     reason: maybe(text),
+    roles: maybe(listOf(text)),
+    standing: maybe(standingOptions),
     elsewhere: maybe(exactly(true)),
+  }),
+  approval_applied: fact('controller', {
+    attempt: ordinal,
+    inputDigest: text,
+    by: text,
+    standing: toolCallId,
+  }),
+  approval_withdrawn: fact('withdraw', {
+    standing: toolCallId,
+    by: text,
+    reason: maybe(text),
   }),
   tool_started: fact('controller', {
     name: text,

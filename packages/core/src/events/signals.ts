@@ -22,6 +22,7 @@ import {
   toolSpending,
   type ToolSpending,
 } from './event-parts.ts'
+import { type Approvers, approvers } from './event-parts.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
@@ -148,7 +149,7 @@ export interface Retryable {
 /** The result of checking a call against its tool, before anything runs. */
 export type CallVerdict =
   | { readonly kind: 'run' }
-  | { readonly kind: 'ask'; readonly reason?: string }
+  | { readonly kind: 'ask'; readonly reason?: string; readonly approvers?: readonly Approvers[] }
   | {
       readonly kind: 'refuse'
       readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied' | 'skipped'
@@ -178,7 +179,7 @@ export interface RepairedInput {
 /** A verdict with the runtime's facts about the tool; without those where no tool of that name was found. */
 export interface CheckedCall extends Omit<
   CollectedCall,
-  'name' | 'plan' | 'inputDigest' | 'reason' | 'refusal'
+  'name' | 'plan' | 'inputDigest' | 'reason' | 'approvers' | 'refusal'
 > {
   /** The finds of guardrails in the input. */
   readonly finds?: readonly GuardrailFind[]
@@ -348,7 +349,7 @@ export const toolSignalSchema: Schema<ToolSignal> = variantOf('type', {
 /** The possible answers of a check. */
 export const verdictSchema: Schema<CallVerdict> = variantOf('kind', {
   run: {},
-  ask: { reason: maybe(text) },
+  ask: { reason: maybe(text), approvers: maybe(listOf(approvers)) },
   refuse: {
     outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
     text,

@@ -34,6 +34,9 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
   model_stream_failed: null,
   tool_requests_collected: null,
   approval_requested: null,
+  approval_added: null,
+  approval_applied: null,
+  approval_withdrawn: null,
   // A decision of another run is asked for again.
   approval_decided: ({ toolCallId, attempt, elsewhere }) =>
     elsewhere ? undefined : ` ${toolCallId} ${attempt}`,

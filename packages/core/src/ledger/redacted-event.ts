@@ -1,6 +1,11 @@
 import type { AgentDefinition, RequestAddition } from '../events/agent-definition.ts'
 import type { AssistantPart, Message, ResultPart, UserMessage, UserPart } from '../events/content.ts'
-import { type CollectedCall, removedText, type ShownPiece } from '../events/event-parts.ts'
+import {
+  type CollectedCall,
+  removedText,
+  type ShownPiece,
+  type StandingApproval,
+} from '../events/event-parts.ts'
 import type { EventBodies, EventOf, EventType, RuntimeEvent } from '../events/event.ts'
 import type { ModelRefusal, ModelSettings, ToolDefinition } from '../events/model-request.ts'
 import type { ModelFailure } from '../values/errors.ts'
@@ -142,10 +147,16 @@ function nameRemovedDigest(toolCallId: string): string {
   return `removed ${toolCallId}`
 }
 
+/** An approval for equal input then covers no call: without its digest it would cover all. */
+function redactStanding(standing: StandingApproval): StandingApproval {
+  const { toolCallId, inputDigest } = standing
+  return inputDigest === undefined ? standing : { ...standing, inputDigest: nameRemovedDigest(toolCallId) }
+}
+
 function redactCall(call: CollectedCall): CollectedCall {
   return {
     ...keep(call, 'toolCallId', 'name', 'plan', 'effect', 'recovery', 'retry', 'serial', 'maxConcurrency'),
-    ...keep(call, 'repeats', 'child', 'handoff', 'recorded'),
+    ...keep(call, 'repeats', 'child', 'handoff', 'recorded', 'approvers'),
     inputDigest: nameRemovedDigest(call.toolCallId),
     ...mask(call, {
       reason: redactText,
@@ -176,6 +187,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     ...keep(event, 'toolChoice', 'parallelToolCalls', 'recording', 'deadlineAt', 'withContext'),
     ...mask(event, {
       definition: redactDefinition,
+      standing: (list) => list.map(redactStanding),
       // The adapter's options may hold content.
       givenModel: ({ options: _options, ...model }) => ({
         ...model,
@@ -247,12 +259,25 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
   }),
   tool_requests_collected: ({ calls }) => ({ calls: calls.map(redactCall) }),
   approval_requested: (event) => ({
-    ...keep(event, 'name', 'attempt', 'expiresAt'),
+    ...keep(event, 'name', 'attempt', 'expiresAt', 'approvers'),
     inputDigest: nameRemovedDigest(event.toolCallId),
     ...mask(event, { reason: redactText }),
   }),
+  approval_added: (event) => ({
+    ...keep(event, 'attempt', 'by', 'roles', 'via', 'elsewhere'),
+    inputDigest: nameRemovedDigest(event.toolCallId),
+    ...mask(event, { reason: redactText }),
+  }),
+  approval_applied: (event) => ({
+    ...keep(event, 'attempt', 'by', 'standing'),
+    inputDigest: nameRemovedDigest(event.toolCallId),
+  }),
+  approval_withdrawn: (event) => ({
+    ...keep(event, 'standing', 'by'),
+    ...mask(event, { reason: redactText }),
+  }),
   approval_decided: (event) => ({
-    ...keep(event, 'attempt', 'approved', 'by', 'via', 'elsewhere'),
+    ...keep(event, 'attempt', 'approved', 'by', 'roles', 'via', 'standing', 'elsewhere'),
     inputDigest: nameRemovedDigest(event.toolCallId),
     ...mask(event, { input: redactInput, note: redactText, reason: redactText }),
   }),

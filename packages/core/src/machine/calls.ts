@@ -1,5 +1,6 @@
 import type { Call, CallStatus, ExecutingState, RunState } from './state.ts'
 import type { CallRefusal, FactOf, RuntimeEvent } from '../events/event.ts'
+import type { Approver, Approvers } from '../events/event-parts.ts'
 import { deriveChildRunId, deriveIdempotencyKey, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { computeDigest } from '../values/digest.ts'
@@ -278,6 +279,10 @@ export interface PendingApproval {
   /** The digest of the input, to which a decision is bound. */
   readonly inputDigest: string
   readonly reason?: string
+  /** Who may approve it: each of these has to be satisfied. Absent if anybody may. */
+  readonly approvers?: readonly Approvers[]
+  /** The people who have approved it; it waits for more. */
+  readonly approvals?: readonly Approver[]
 }
 
 /** A call that continues outside, until the application settles it. */
@@ -309,7 +314,14 @@ export function listPendingApprovals(state: RunState): readonly PendingApproval[
     if (status !== 'awaiting_approval' || inputDigest === undefined || call.inputRemoved) return []
     const { runId } = state
     const attempt = attempts + 1
-    return [{ runId, toolCallId, name, attempt, input, inputDigest, ...omitUndefined({ reason: askReason }) }]
+    const { approvers, approvals = [] } = call
+    return [
+      {
+        ...{ runId, toolCallId, name, attempt, input, inputDigest },
+        ...omitUndefined({ reason: askReason, approvers }),
+        ...(approvals.length > 0 && { approvals }),
+      },
+    ]
   })
 }
 

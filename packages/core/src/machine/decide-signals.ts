@@ -662,12 +662,13 @@ function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undef
     const error = isRecorded(state, 'toolErrors') ? verdict.error : undefined
     return { ...base, plan: 'settle', refusal: { outcome, text, ...omitUndefined({ error }) } }
   }
-  const reason = verdict.kind === 'ask' ? verdict.reason : undefined
+  const { reason, approvers }: Partial<Extract<CallVerdict, { kind: 'ask' }>> =
+    verdict.kind === 'ask' ? verdict : {}
   if (isHeldWrite(state, base)) {
     if (planHeldWrite(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
-    return { ...base, plan: 'ask', reason: describeForkReason(reason) }
+    return { ...base, plan: 'ask', reason: describeForkReason(reason), ...omitUndefined({ approvers }) }
   }
-  return { ...base, plan: verdict.kind, ...omitUndefined({ reason }) }
+  return { ...base, plan: verdict.kind, ...omitUndefined({ reason, approvers }) }
 }
 
 function decideCallReconciled(

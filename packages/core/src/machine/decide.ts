@@ -28,6 +28,7 @@ import {
   type Stamp,
 } from './rules.ts'
 import { pickSchedule, setSchedule } from './schedule.ts'
+import { areEnough, carryStanding, refuseApprover } from './approvals.ts'
 import type { RunState } from './state.ts'
 import { findCall, openTurnCalls } from './calls.ts'
 import type { Cause } from '../events/event-parts.ts'
@@ -80,31 +81,64 @@ function decideApproval(state: RunState, command: DecisionCommand, at: number): 
         'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
     )
   }
+  const { roles } = command
+  const question = { turn: state.turn, toolCallId, attempt, by, inputDigest }
+  const details = omitUndefined({ via, reason, roles })
+  if (command.type === 'deny')
+    return { facts: [{ type: 'approval_decided', ...question, approved: false, ...details }] }
+  const person = { by, ...omitUndefined({ roles }) }
+  const refused = refuseApprover(state, call, person)
+  if (refused) return refused
+  const { approvers, approvals = [] } = call
+  const { standing } = command
+  // The same input changes nothing.
+  const isChanged = command.input !== undefined && computeDigest(command.input) !== computeDigest(call.input)
+  const isLast = areEnough(approvers, [...approvals, person])
+  if ((isChanged || standing) && (!isLast || approvals.length > 0)) {
+    return refuse(
+      'not_supported',
+      `Several people have to approve tool call ${toolCallId}, so an approval can neither change its input nor cover later calls. Approve it as it is; or deny it with a reason, so that the model asks anew.`,
+    )
+  }
+  if (!isLast) return { facts: [{ type: 'approval_added', ...question, ...details }] }
   const fact: FactOf<'approval_decided'> = {
     type: 'approval_decided',
-    turn: state.turn,
-    toolCallId,
-    attempt,
-    by,
-    inputDigest,
-    approved: command.type === 'approve',
-    ...omitUndefined({ via, reason }),
+    ...question,
+    approved: true,
+    ...details,
+    ...omitUndefined({ standing }),
   }
-  const input = command.type === 'approve' ? command.input : undefined
-  // The same input changes nothing.
-  if (input === undefined || computeDigest(input) === computeDigest(call.input)) return { facts: [fact] }
+  if (!isChanged || command.input === undefined) return { facts: [fact] }
+  if (standing) {
+    return refuse(
+      'not_supported',
+      `An approval that covers later calls cannot change the input of tool call ${toolCallId}. Approve it as it is, or leave standing out.`,
+    )
+  }
+  const { input } = command
   return { facts: [{ ...fact, input, note: describeChangedInput(by, call.input, input) }] }
 }
 
 /** Returns whether an event records this very decision. */
 function recordsDecision(event: RuntimeEvent, { type, toolCallId, by }: DecisionCommand): boolean {
-  return (
-    event.type === 'approval_decided' &&
-    event.elsewhere === undefined &&
-    event.toolCallId === toolCallId &&
-    event.by === by &&
-    event.approved === (type === 'approve')
-  )
+  if (event.type !== 'approval_decided' && event.type !== 'approval_added') return false
+  if (event.elsewhere || event.toolCallId !== toolCallId || event.by !== by) return false
+  return (type === 'approve') === (event.type === 'approval_added' || event.approved)
+}
+
+function decideWithdraw(state: RunState, command: OutsideCommandOf<'withdraw'>, at: number): Decision {
+  const { by, reason } = command
+  const found = carryStanding(state, at).find(({ toolCallId }) => toolCallId === command.standing)
+  if (found === undefined) {
+    return refuse(
+      'no_standing_approval',
+      `No standing approval ${command.standing} holds in run ${state.runId}: it was not given here, has expired, or was withdrawn. Nothing had to be withdrawn; show the run to see which hold.`,
+    )
+  }
+  const standing = found.toolCallId
+  return {
+    facts: [{ type: 'approval_withdrawn', turn: state.turn, standing, by, ...omitUndefined({ reason }) }],
+  }
 }
 
 /** The rules of one type of outside command: the decision, and the ways back from the record. */
@@ -126,10 +160,12 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   approve: {
     decide: decideApproval,
     recover(event) {
-      if (event.type !== 'approval_decided') return undefined
-      const { toolCallId, attempt, inputDigest, by, via, input, reason } = event
-      const asked = { toolCallId, attempt, inputDigest, by }
-      return { type: 'approve', ...asked, ...omitUndefined({ via, input, reason }) }
+      if (event.type !== 'approval_decided' && event.type !== 'approval_added') return undefined
+      const { toolCallId, attempt, inputDigest, by, via, roles, reason } = event
+      const asked = { toolCallId, attempt, inputDigest, by, ...omitUndefined({ via, roles, reason }) }
+      if (event.type === 'approval_added') return { type: 'approve', ...asked }
+      const { input, standing } = event
+      return { type: 'approve', ...asked, ...omitUndefined({ input, standing }) }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -138,8 +174,8 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     decide: decideApproval,
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
-      const { toolCallId, attempt, inputDigest, by, via, reason = '' } = event
-      return { type: 'deny', toolCallId, attempt, inputDigest, by, ...omitUndefined({ via }), reason }
+      const { toolCallId, attempt, inputDigest, by, via, roles, reason = '' } = event
+      return { type: 'deny', toolCallId, attempt, inputDigest, by, ...omitUndefined({ via, roles }), reason }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -154,6 +190,16 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     },
     isRecordedBy: (event, { toolCallId }) => event.type === 'tool_result' && event.toolCallId === toolCallId,
     usualRefusal: 'not_deferred',
+  },
+  withdraw: {
+    decide: decideWithdraw,
+    recover(event) {
+      if (event.type !== 'approval_withdrawn') return undefined
+      const { standing, by, reason } = event
+      return { type: 'withdraw', standing, by, ...omitUndefined({ reason }) }
+    },
+    isRecordedBy: (event, { standing }) => event.type === 'approval_withdrawn' && event.standing === standing,
+    usualRefusal: 'no_standing_approval',
   },
   cancel: {
     decide(state, { by, reason }) {
@@ -327,6 +373,7 @@ function decideStart(state: RunState | undefined, command: StartCommand, { at: n
       `Run ${state.runId} exists already. Resume it, or start one under another id.`,
     )
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
+  const { standing } = command
   const { history = [], edits, uncheckedFrom, withContext } = command
   const facts: Fact[] = [
     {
@@ -337,7 +384,7 @@ function decideStart(state: RunState | undefined, command: StartCommand, { at: n
       limits,
       retry,
       ...pickGiven(command),
-      ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
+      ...omitUndefined({ sessionId, sessionPlace, parent, subject, standing, withContext }),
     },
   ]
   if (command.schedule) facts.push({ ...setSchedule(command.schedule, { since: now, now }), turn: 0 })
@@ -404,7 +451,7 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
   const event = position.recorded[position.index]
   if (event?.type !== 'run_started') return undefined
   const { runId, agent, definition, limits, retry, withContext } = event
-  const { sessionId, sessionPlace, parent, subject } = event
+  const { sessionId, sessionPlace, parent, subject, standing } = event
   const { message, receipt } = findBesideStart('input_received', position) ?? {}
   if (message === undefined) return undefined
   const { messages: history, uncheckedFrom } = findBesideStart('history_carried', position) ?? {}
@@ -425,6 +472,7 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
       sessionPlace,
       parent,
       subject,
+      standing,
       withContext,
       history,
       uncheckedFrom,

@@ -19,6 +19,8 @@ import { toCanonicalJson, omitUndefined } from '../values/json.ts'
 import { type Draft, findCall, toTextContent } from './calls.ts'
 import { withSummary } from './compaction.ts'
 import {
+  applyApprovalAdded,
+  applyApprovalApplied,
   applyApprovalDecided,
   applyApprovalRequested,
   applyAttemptFailed,
@@ -62,6 +64,7 @@ import {
   withMessage,
   withSpent,
 } from './state.ts'
+import { withoutStanding } from './approvals.ts'
 import { estimateDefinitionTokens } from './tokens.ts'
 import { createIllegalTransition, transitionTable } from './transition-table.ts'
 
@@ -125,7 +128,10 @@ const folds: { readonly [T in EventType]: Fold<T> } = {
   model_stream_failed: applyModelStreamFailed,
   tool_requests_collected: applyRequestsCollected,
   approval_requested: applyApprovalRequested,
+  approval_added: applyApprovalAdded,
   approval_decided: changing(applyApprovalDecided),
+  approval_applied: applyApprovalApplied,
+  approval_withdrawn: withoutStanding,
   tool_started: applyToolStarted,
   tool_progress: applyToolProgress,
   tool_deferred: applyToolDeferred,
@@ -169,7 +175,7 @@ function createFirstState(event: RuntimeEvent): RunState {
   if (event.type !== 'run_started' || event.seq !== 1) {
     throw new IllegalTransitionError('(nothing)', event.type, ['run_started'], `at seq ${event.seq}`)
   }
-  const { sessionId, sessionPlace, parent, subject, withContext } = event
+  const { sessionId, sessionPlace, parent, subject, standing, withContext } = event
   return {
     phase: 'idle',
     runId: event.runId,
@@ -184,6 +190,7 @@ function createFirstState(event: RuntimeEvent): RunState {
     retry: event.retry,
     ...pickGiven(event),
     ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
+    ...(standing && { standing: standing.map((each) => ({ ...each, seq: event.seq })) }),
     ...(event.removed && { removedFrom: event.seq }),
     history: createHistory([]),
     exchangeFrom: 0,

@@ -19,6 +19,7 @@ import {
   withCall,
   withNewCall,
 } from './calls.ts'
+import { withStanding } from './approvals.ts'
 import { computeAnswerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
 import { readWrittenText, toNextTurnParts } from './reply.ts'
 import { toShownResult } from './request.ts'
@@ -339,23 +340,28 @@ export function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt
 
 export function applyApprovalRequested(state: RunState, event: EventOf<'approval_requested'>): RunState {
   const askable = ['to_ask', 'in_doubt', 'ready', 'to_retry', 'awaiting_approval'] as const
-  return changeCall(state, event, askable, ({ askedElsewhere, expiresAt: _past, ...call }) => {
-    requireAttempt(state, event, call.attempts + 1)
-    if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
-      throw createIllegalTransition(state, event, 'it is asked about already')
-    }
-    const mayRun = call.status === 'ready' || call.status === 'to_retry'
-    if (mayRun && !isHeldWrite(state, call)) throw createIllegalTransition(state, event, 'it may run')
-    const { expiresAt, reason: askReason } = event
-    const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
-    return {
-      ...call,
-      status: 'awaiting_approval',
-      // The time to decide was that of the other run.
-      ...(expiresAt !== undefined && (isShared ? { askedElsewhere: true } : { expiresAt })),
-      ...omitUndefined({ askReason }),
-    }
-  })
+  return changeCall(
+    state,
+    event,
+    askable,
+    ({ askedElsewhere, expiresAt: _past, approvals: _before, ...call }) => {
+      requireAttempt(state, event, call.attempts + 1)
+      if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
+        throw createIllegalTransition(state, event, 'it is asked about already')
+      }
+      const mayRun = call.status === 'ready' || call.status === 'to_retry'
+      if (mayRun && !isHeldWrite(state, call)) throw createIllegalTransition(state, event, 'it may run')
+      const { expiresAt, reason: askReason } = event
+      const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
+      return {
+        ...call,
+        status: 'awaiting_approval',
+        // The time to decide was that of the other run.
+        ...(expiresAt !== undefined && (isShared ? { askedElsewhere: true } : { expiresAt })),
+        ...omitUndefined({ askReason }),
+      }
+    },
+  )
 }
 
 /** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
@@ -476,14 +482,15 @@ function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
   // A removal takes the digest too. Where the input is on record still, a decision about it stays bound to it.
   const isDerived = isRemoved && call.inputRemoved === undefined
   const inputDigest = isDerived ? computeDigest(call.input) : plan.inputDigest
-  const { refusal, child, handoff, recorded } = plan
+  const { refusal, child, handoff, recorded, approvers, repairs } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
     ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, repeats, askReason }),
-    ...omitUndefined({ refusal, child, handoff, recorded }),
+    ...omitUndefined({ refusal, child, handoff, recorded, approvers }),
+    ...(repairs && { repaired: true }),
   }
 }
 
@@ -492,15 +499,40 @@ function withInput({ inputRemoved: _own, ...call }: Call, input: Call['input'], 
   return { ...call, input, ...(isRemoved && { inputRemoved: true as const }) }
 }
 
-export function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>): RunState {
+/** Law 13: a decision is about the start and the arguments that were asked about, and no others. */
+function requireAsked(
+  state: RunState,
+  event: EventOf<'approval_added'> | EventOf<'approval_decided'> | EventOf<'approval_applied'>,
+  call: Call,
+): void {
+  requireAttempt(state, event, call.attempts + 1)
+  if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest)
+    throw createIllegalTransition(state, event, 'it is about other arguments')
+}
+
+export function applyApprovalAdded(state: RunState, event: EventOf<'approval_added'>): RunState {
   return changeCall(state, event, ['awaiting_approval'], (call) => {
-    requireAttempt(state, event, call.attempts + 1)
-    // Law 13: a decision is about the arguments that were asked about, and no others.
-    if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
-      throw createIllegalTransition(state, event, 'it is about other arguments')
-    }
-    return event.approved ? approveCall(event, call) : denyCall(event, call)
+    requireAsked(state, event, call)
+    const { by, roles, elsewhere } = event
+    if (elsewhere) return call
+    return { ...call, approvals: [...(call.approvals ?? []), { by, ...omitUndefined({ roles }) }] }
   })
+}
+
+export function applyApprovalApplied(state: RunState, event: EventOf<'approval_applied'>): RunState {
+  return changeCall(state, event, ['to_ask'], (call) => {
+    requireAsked(state, event, call)
+    return { ...call, status: 'ready', approvedSeq: event.seq }
+  })
+}
+
+export function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>): RunState {
+  const call = findCall(state, event.toolCallId)
+  const next = changeCall(state, event, ['awaiting_approval'], (asked) => {
+    requireAsked(state, event, asked)
+    return event.approved ? approveCall(event, asked) : denyCall(event, asked)
+  })
+  return call === undefined ? next : withStanding(next, event, call)
 }
 
 function approveCall(event: EventOf<'approval_decided'>, before: Call): Call {

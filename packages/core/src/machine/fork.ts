@@ -60,7 +60,8 @@ function moveTo(
     return { ...moved, calls: moved.calls.map(({ recorded: _other, ...call }) => call) }
   }
   // Law 13: an approval is for one execution, in its own run alone.
-  if (moved.type === 'approval_decided') return { ...moved, elsewhere: true }
+  if (moved.type === 'approval_decided' || moved.type === 'approval_added')
+    return { ...moved, elsewhere: true }
   if (moved.type !== 'tool_started') return moved
   const { toolCallId, child } = moved
   return {

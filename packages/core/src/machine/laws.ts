@@ -13,6 +13,7 @@ import { type AssistantPart, isSameModel } from '../events/content.ts'
 import { findBound, type Limits } from '../events/limits.ts'
 import { computeCost } from '../events/usage.ts'
 import { digestSummaryRequest } from './compaction.ts'
+import { areEnough, covers, refuseApprover } from './approvals.ts'
 import { evolveIn } from './evolve.ts'
 import { digestAdditions, computeRequestDigest } from './request.ts'
 
@@ -39,7 +40,7 @@ export function auditIn(
   if (event.at < state.at) breakLaw(4, event, `time falls from ${state.at} to ${event.at}`)
   if (event.type === 'tool_started') auditStart(state, event, call)
   if (event.type === 'tool_attempt_failed') auditFailedAttempt(state, event)
-  if (event.type === 'approval_decided') auditDecision(state, event)
+  if (event.type === 'approval_decided' || event.type === 'approval_added') auditDecision(state, event)
   if (event.type === 'run_finished') auditTotals(state, event)
   if (event.type === 'limit_raised') auditRaise(state, event)
   return next
@@ -62,6 +63,7 @@ function auditContent(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'compaction_started') auditSummaryCall(state, event)
   if (event.type === 'tool_requests_collected') auditCollected(state, event)
   if (event.type === 'approval_requested') auditQuestion(state, event)
+  if (event.type === 'approval_applied') auditStanding(state, event)
   if (event.type === 'tool_started') auditStartedInput(state, event)
   if (event.type === 'assistant_message_finished') auditMessage(state, event)
 }
@@ -76,8 +78,11 @@ function auditCollected(state: RunState, event: EventOf<'tool_requests_collected
 }
 
 function auditQuestion(state: RunState, event: EventOf<'approval_requested'>): void {
-  if (findCall(state, event.toolCallId)?.inputDigest !== event.inputDigest)
+  const { inputDigest, approvers = [] } = findCall(state, event.toolCallId) ?? {}
+  if (inputDigest !== event.inputDigest)
     breakLaw(13, event, `call ${event.toolCallId} is asked about with other arguments than its own`)
+  if (!isSameJson(approvers, event.approvers ?? []))
+    breakLaw(13, event, `call ${event.toolCallId} is asked of other approvers than its own`)
 }
 
 /** Law 7: the model saw what the ledger says. Law 9: every call starts within what is left, the finalizing one too. */
@@ -219,10 +224,33 @@ function auditFailedAttempt(state: RunState, event: EventOf<'tool_attempt_failed
 }
 
 /** Law 13: only what a fork shares with another run was decided elsewhere. */
-function auditDecision({ parent }: RunState, event: EventOf<'approval_decided'>): void {
+function auditDecision(
+  state: RunState,
+  event: EventOf<'approval_decided'> | EventOf<'approval_added'>,
+): void {
+  const { parent } = state
+  const { toolCallId, elsewhere, by, roles } = event
   const isShared = parent?.relation === 'fork' && event.seq <= parent.seq
-  if (isShared !== (event.elsewhere === true))
-    breakLaw(13, event, `call ${event.toolCallId} was decided about in another run than the event says`)
+  if (isShared !== (elsewhere === true))
+    breakLaw(13, event, `call ${toolCallId} was decided about in another run than the event says`)
+  const call = findCall(state, toolCallId)
+  const isApproval = event.type === 'approval_added' || event.approved
+  if (isShared || !isApproval || call === undefined) return
+  const person = { by, ...omitUndefined({ roles }) }
+  if (refuseApprover(state, call, person)) breakLaw(13, event, `${by} may not approve call ${toolCallId}`)
+  const isEnough = areEnough(call.approvers, [...(call.approvals ?? []), person])
+  if (isEnough !== (event.type === 'approval_decided'))
+    breakLaw(13, event, `call ${toolCallId} was approved by more or fewer people than it needs`)
+}
+
+/** Law 13: a standing approval lets only the calls run that it covers, while it holds. */
+function auditStanding(state: RunState, event: EventOf<'approval_applied'>): void {
+  const { toolCallId, standing, by, at } = event
+  const call = findCall(state, toolCallId)
+  const given = state.standing?.find((each) => each.toolCallId === standing)
+  const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
+  if (isShared || (call && given?.by === by && covers(state, given, call, at))) return
+  breakLaw(13, event, `no standing approval ${standing} of ${by} covers call ${toolCallId}`)
 }
 
 /** Law 12: the calls of a message are those that were requested, to the letter, and its deltas, put together, are its text. */

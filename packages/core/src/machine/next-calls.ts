@@ -20,6 +20,7 @@ import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from
 import { type Action, recordFacts, waitUntil } from './rules.ts'
 import { computeDigest } from '../values/digest.ts'
 import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
+import { applyStanding } from './approvals.ts'
 import { computeLeft, grantChild } from './budget.ts'
 import {
   chooseCallsToStart,
@@ -91,6 +92,7 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
     recordFacts('settle_calls', serveRepeats(state)) ??
     recordFacts('settle_calls', stubWrites(state)) ??
     denyExpired(state, now) ??
+    recordFacts('run_tools', applyStanding(state, now)) ??
     askApprovals(state, now) ??
     recordFacts('run_tools', startCalls(state, now))
   )
@@ -243,6 +245,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
       attempt: call.attempts + 1,
       inputDigest: call.inputDigest ?? computeDigest(call.input),
       ...(reason !== undefined && { reason }),
+      ...(call.approvers && { approvers: call.approvers }),
       ...(expiresAt !== undefined && { expiresAt }),
     }
   })

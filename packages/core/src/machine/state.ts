@@ -27,6 +27,8 @@ import type {
   Schedule,
   ShownChange,
 } from '../events/event.ts'
+import type { Approver, Approvers } from '../events/event-parts.ts'
+import type { KnownStanding } from './approvals.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import type { Grant, LimitName, Limits, OnLimit, Repeats, RetryPolicy } from '../events/limits.ts'
 import { type RunId, extractTime, type ToolCallId } from '../values/ids.ts'
@@ -76,6 +78,8 @@ export interface RunBase extends RunGiven {
   readonly sessionPlace?: number
   readonly parent?: ParentRef
   readonly subject?: string
+  /** Approvals that later calls may rest on. */
+  readonly standing?: readonly KnownStanding[]
   /** It was started with a context of its application, which no ledger holds. */
   readonly withContext?: true
   /** The first event whose content is gone from the ledger: what follows from content can no longer be judged. */
@@ -308,6 +312,12 @@ export interface Call {
   readonly approvedSeq?: number
   /** Why a person is asked. */
   readonly askReason?: string
+  /** Who may approve it: each of these has to be satisfied. */
+  readonly approvers?: readonly Approvers[]
+  /** The people who have approved it while it waits for more. */
+  readonly approvals?: readonly Approver[]
+  /** Its input was repaired. */
+  readonly repaired?: true
   /** When an approval that is asked for counts as denied. */
   readonly expiresAt?: number
   /** It waits for an approval that was asked for before the fork began, with a time limit: the fork asks again. */

@@ -16,6 +16,7 @@ function allowAnywhere(phase: Phase): Row {
     usage_updated: phase,
     input_received: phase,
     input_settled: phase,
+    approval_withdrawn: phase,
   }
 }
 
@@ -64,7 +65,9 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   executing: {
     ...allowAnywhere('executing'),
     approval_requested: 'executing',
+    approval_added: 'executing',
     approval_decided: 'executing',
+    approval_applied: 'executing',
     tool_started: 'executing',
     tool_progress: 'executing',
     tool_deferred: 'executing',

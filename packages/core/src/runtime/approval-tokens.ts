@@ -48,6 +48,8 @@ export interface IssueOptions {
   readonly to?: string | undefined
   /** Lets an approval run the call with another input. Default: `false`. */
   readonly mayEdit?: boolean | undefined
+  /** The roles of that person, recorded with the decision: a call may need an approver with one of some roles. */
+  readonly roles?: readonly string[] | undefined
 }
 
 /** The content of a token: the question, the person who was asked, and the expiry. */
@@ -60,6 +62,7 @@ export interface ApprovalClaims {
   readonly expiresAt: number
   readonly to?: string
   readonly mayEdit: boolean
+  readonly roles?: readonly string[]
 }
 
 /** The decision of a person. Leave out `by` if the token names the person. */
@@ -123,7 +126,7 @@ const recordedApproval: Schema = valueThat('one of `pendingApprovals` of a resul
   return isRun && parseToolCallId(toolCallId) !== undefined && /^[0-9a-f]{64}$/.test(inputDigest)
 })
 const issueOptions = fields<IssueOptions>(
-  { expiresInMs: maybe(longTime), to: maybe(name), mayEdit: maybe(trueOrFalse) },
+  { expiresInMs: maybe(longTime), to: maybe(name), mayEdit: maybe(trueOrFalse), roles: maybe(listOf(name)) },
   { ttlMs: 'expiresInMs', by: 'to' },
 )
 const approval = fields<{ approved: true; by?: string | undefined; input?: object | undefined }>({
@@ -169,10 +172,11 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
       requireOptions('issue', recordedApproval, pending, 'the approval')
       requireOptions('issue', issueOptions, given)
       const { runId, toolCallId, attempt, inputDigest } = pending
-      const { expiresInMs = day, to = '', mayEdit = false } = given
+      const { expiresInMs = day, to = '', mayEdit = false, roles = [] } = given
       const expiresAt = Math.ceil(clock.now() + expiresInMs)
       const fields = [runId, toolCallId, attempt, inputDigest, expiresAt, mayEdit ? 'edit' : 'as-is']
-      const body = [version, ...fields, encodeName(to)].join('.')
+      const people = [to, ...roles].map(encodeName)
+      const body = [version, ...fields, ...people].join('.')
       return `${body}.${sign(body, keys[0] as Uint8Array)}`
     },
     read,
@@ -182,7 +186,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
         requireOptions('decide', decision.approved ? approval : denial, decision, 'the decision')
         const claims = read(token)
         if ('accepted' in claims) return claims
-        const { runId, to, mayEdit, toolCallId, attempt, inputDigest } = claims
+        const { runId, to, roles, mayEdit, toolCallId, attempt, inputDigest } = claims
         const by = decision.by ?? to
         requireOptions('decide', name, by, 'by, which this token leaves to you,')
         if (to !== undefined && by !== to) {
@@ -190,7 +194,8 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
             'The token was given to another person, and nothing was decided. Leave `by` out.',
           )
         }
-        const answered = { toolCallId, attempt, inputDigest, by: by as string, via: 'token' }
+        const person = { by: by as string, ...omitUndefined({ roles }) }
+        const answered = { toolCallId, attempt, inputDigest, ...person, via: 'token' }
         if (!decision.approved)
           return await runtime.send(runId, { type: 'deny', ...answered, reason: decision.reason }, own)
         const { input } = decision
@@ -209,11 +214,10 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
 
 /** Reads a signed body. `undefined` if a later version of the format signed it. */
 function readClaims(body: string): ApprovalClaims | undefined {
-  const [format, run = '', call = '', attempt, inputDigest = '', expiresAt, edit, to = '', ...rest] =
+  const [format, run = '', call = '', attempt, inputDigest = '', expiresAt, edit, to = '', ...roles] =
     body.split('.')
   const [runId, toolCallId] = [parseRunId(run), parseToolCallId(call)]
-  if (format !== version || runId === undefined || toolCallId === undefined || rest.length > 0)
-    return undefined
+  if (format !== version || runId === undefined || toolCallId === undefined) return undefined
   return {
     runId,
     toolCallId,
@@ -221,7 +225,8 @@ function readClaims(body: string): ApprovalClaims | undefined {
     inputDigest,
     expiresAt: Number(expiresAt),
     mayEdit: edit === 'edit',
-    ...(to !== '' && { to: decodeURIComponent(to.replaceAll('~', '%')) }),
+    ...(to !== '' && { to: decodeName(to) }),
+    ...(roles.length > 0 && { roles: roles.map(decodeName) }),
   }
 }
 
@@ -230,6 +235,10 @@ function encodeName(to: string): string {
   return encodeURIComponent(to)
     .replaceAll(/[!'()*~.]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)
     .replaceAll('%', '~')
+}
+
+function decodeName(encoded: string): string {
+  return decodeURIComponent(encoded.replaceAll('~', '%'))
 }
 
 const invalid: TokenRefusal = {

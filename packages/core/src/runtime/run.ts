@@ -3,7 +3,7 @@ import { type Agent, limitChecks, limitName } from '../agent/agent.ts'
 import { listReachableAgents } from '../agent/registry.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { UserPart } from '../events/content.ts'
-import type { RuntimeEvent } from '../events/event.ts'
+import { type RuntimeEvent, type StandingOptions, standingScopes } from '../events/event.ts'
 import type { LimitName } from '../events/limits.ts'
 import type { PendingApproval } from '../machine/calls.ts'
 import { toShownEvent } from '../models/output.ts'
@@ -17,8 +17,11 @@ import {
   placeFault,
   fields,
   filledText,
+  listOf,
+  longTime,
   maybe,
   numberFrom,
+  oneOf,
   type Schema,
   requireOptions,
 } from '../values/option.ts'
@@ -76,12 +79,29 @@ export interface Run<Output = unknown> extends RunStreams<Output> {
       /** How the decision was made, for the record. */
       readonly via?: string | undefined
       readonly input?: JsonObject | undefined
+      /** The roles of the person, as the application knows them: a call may need an approver with one of some roles. */
+      readonly roles?: readonly string[] | undefined
+      /**
+       * The approval also covers later calls of the tool: `session` all of them, `equal_input` those with this input, in this run and
+       * later ones of its session, for so many milliseconds. `withdraw` ends it.
+       */
+      readonly standing?: StandingOptions | undefined
     } & Question,
   ): Promise<CommandAcknowledgement>
   /** Refuses a call that waits for an approval, named as for `approve`. The reason reaches the model. */
   deny(
     call: string | ShownApproval,
-    decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
+    decision: {
+      readonly by: string
+      readonly via?: string | undefined
+      readonly reason: string
+      readonly roles?: readonly string[] | undefined
+    } & Question,
+  ): Promise<CommandAcknowledgement>
+  /** Ends a standing approval, which is known by the id of the call that was approved. What it let run, it has let run. */
+  withdraw(
+    toolCallId: string,
+    decision: { readonly by: string; readonly reason?: string | undefined },
   ): Promise<CommandAcknowledgement>
   /** The turns of the run so far: what each asked, called and used, and how long it took. Read from the ledger. */
   steps(): Promise<readonly RunStep[]>
@@ -186,9 +206,10 @@ export function createRun<Output>(
         'approve',
         () => findDecisionFault('approve', call, decision),
         () => {
-          const { by, via, input, reason } = decision
+          const { by, via, input, reason, roles, standing } = decision
           const question = shown.answered(call, decision)
-          return { type: 'approve', ...question, by, ...omitUndefined({ via, input, reason }) }
+          const more = omitUndefined({ via, input, reason, roles, standing })
+          return { type: 'approve', ...question, by, ...more }
         },
       ),
     deny: (call, decision) =>
@@ -196,8 +217,20 @@ export function createRun<Output>(
         'deny',
         () => findDecisionFault('deny', call, decision),
         () => {
-          const { by, via, reason } = decision
-          return { type: 'deny', ...shown.answered(call, decision), by, ...omitUndefined({ via }), reason }
+          const { by, via, reason, roles } = decision
+          const question = shown.answered(call, decision)
+          return { type: 'deny', ...question, by, ...omitUndefined({ via, roles }), reason }
+        },
+      ),
+    withdraw: (standing, decision) =>
+      sendDecision(
+        'withdraw',
+        () =>
+          placeFault('the tool call id', filledText(standing)) ??
+          placeFault('the decision', raising(decision)),
+        () => {
+          const { by, reason } = decision
+          return { type: 'withdraw', standing, by, ...omitUndefined({ reason }) }
         },
       ),
     steps: () => driver.answer('steps', () => readSteps(driver.ledger, driver.runId)),
@@ -278,19 +311,31 @@ export class ShownApprovals {
 }
 
 /** The fields that an approval and a denial share. */
-type DecisionGiven = Question & { readonly by: string; readonly via?: string | undefined }
+type DecisionGiven = Question & {
+  readonly by: string
+  readonly via?: string | undefined
+  readonly roles?: readonly string[] | undefined
+}
 
 const decision = {
   by: filledText,
   via: maybe(filledText),
+  roles: maybe(listOf(filledText)),
   attempt: maybe(numberFrom(1, { whole: true })),
   inputDigest: maybe(filledText),
 }
 
 const approval = fields<
-  DecisionGiven & { readonly input?: object | undefined; readonly reason?: string | undefined }
+  DecisionGiven & {
+    readonly input?: object | undefined
+    readonly reason?: string | undefined
+    readonly standing?: StandingOptions | undefined
+  }
 >({
   ...decision,
+  standing: maybe(
+    fields<StandingOptions>({ for: oneOf(standingScopes), expiresInMs: longTime }, { ttlMs: 'expiresInMs' }),
+  ),
   reason: maybe(anyText),
   input: maybe(anyObject),
 })
@@ -305,6 +350,8 @@ export const shownApproval: Schema = fields<ShownApproval & OrUndefined<Partial<
   name: maybe(anyText),
   input: maybe(anyObject),
   reason: maybe(anyText),
+  approvers: maybe(listOf(anyObject)),
+  approvals: maybe(listOf(anyObject)),
 })
 
 /** The id of a call contains the run that asked: an approval that names another run is wrong. */

@@ -2,6 +2,7 @@ import type { StartCommand } from '../events/commands.ts'
 import type { Message } from '../events/content.ts'
 import type { HistoryEdit } from '../events/event.ts'
 import type { Ledger, RunRecord } from '../ledger/ledger.ts'
+import { carryStanding } from '../machine/approvals.ts'
 import { withEdits } from '../machine/evolve.ts'
 import { findPairingFault } from '../machine/history.ts'
 import { carryTranscript, toTranscript } from '../machine/request.ts'
@@ -131,7 +132,7 @@ export interface PastOptions {
 /** The fields of a start command about the past. */
 export type Past = Pick<
   StartCommand,
-  'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
+  'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'standing' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
 /** Returns the recorded history that a run begins with. If the options say so, waits for the run before it. */
@@ -142,11 +143,13 @@ export async function readPast(parts: RuntimeParts, options: PastOptions): Promi
   if (last) await mayFollow?.(last.runId)
   const before = last && (await readEndedRun(last, parts, options))
   const source = from ? await findBranchPoint(ledger, from) : before
+  const standing = before ? carryStanding(before, parts.host.clock.now()) : []
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
     ...(source && toPast(source, isOfSession ? 'session' : 'branch')),
     ...(edit && toEdits(edit, source)),
+    ...(standing.length > 0 && { standing }),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { AnyContext } from '../events/agent-definition.ts'
+import { type Approvers, approvers } from '../events/event-parts.ts'
 import type { ToolEffect } from '../events/model-request.ts'
 import {
   type CallVerdict,
@@ -13,7 +14,7 @@ import type { Call, RunState } from '../machine/state.ts'
 import { answerInTime, CHECK_MS, late } from '../values/answer-in-time.ts'
 import type { Clock, Host } from '../values/host.ts'
 import type { ToolCallId } from '../values/ids.ts'
-import { type JsonObject, omitUndefined } from '../values/json.ts'
+import { isSameJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import { ignoreRejection, isThenable } from '../values/option.ts'
 import { findNearestNames, formatErrorStack, formatError } from '../values/text.ts'
 import {
@@ -42,7 +43,16 @@ export type ApprovalPolicy<Context = AnyContext> = (
   call: PolicyCall<Context>,
 ) => PolicyVerdict | Promise<PolicyVerdict>
 /** The result of a policy. */
-export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
+export type PolicyVerdict =
+  | 'run'
+  | 'ask'
+  | {
+      /** Why a person is asked. */
+      readonly ask: string
+      /** Who may approve the call. Each of several demands has to be satisfied. */
+      readonly approvers?: Approvers | readonly Approvers[] | undefined
+    }
+  | { readonly deny: string }
 
 /** Returns the verdict of a policy. Rejects if it answers none: a policy may be written without a compiler. */
 async function askPolicy<Context>(
@@ -51,13 +61,34 @@ async function askPolicy<Context>(
 ): Promise<PolicyVerdict> {
   const verdict: unknown = await policy(call)
   if (isVerdict(verdict)) return verdict
-  throw new TypeError("it returned neither 'run', 'ask', { ask: 'why' } nor { deny: 'why' }")
+  throw new TypeError(
+    "it returned neither 'run', 'ask', { ask: 'why', approvers: { count, roles } } nor { deny: 'why' }",
+  )
 }
 
 function isVerdict(verdict: unknown): verdict is PolicyVerdict {
   if (verdict === 'run' || verdict === 'ask') return true
-  const { ask, deny } = Object(verdict) as { readonly ask?: unknown; readonly deny?: unknown }
-  return typeof ask === 'string' || typeof deny === 'string'
+  const given = Object(verdict) as { readonly [Name in 'ask' | 'deny' | 'approvers']?: unknown }
+  if (typeof given.deny === 'string') return true
+  const demands: readonly unknown[] = given.approvers === undefined ? [] : [given.approvers].flat()
+  return typeof given.ask === 'string' && demands.every((demand) => approvers(demand) === undefined)
+}
+
+/** What a verdict demands of those who approve. */
+function listDemands(verdict: PolicyVerdict | CallVerdict): readonly Approvers[] {
+  if (typeof verdict === 'string' || !('approvers' in verdict) || verdict.approvers === undefined) return []
+  return [verdict.approvers].flat()
+}
+
+/** The demands of several verdicts, each once; none if none has any. */
+function joinDemands(...verdicts: readonly (PolicyVerdict | CallVerdict)[]): {
+  readonly approvers?: readonly Approvers[]
+} {
+  const demands = verdicts.flatMap(listDemands)
+  const joined = demands.filter(
+    (demand, index) => demands.findIndex((other) => isSameJson(demand, other)) === index,
+  )
+  return joined.length === 0 ? {} : { approvers: joined }
 }
 
 /**
@@ -73,12 +104,14 @@ export function combinePolicies(
     const verdicts = await Promise.all(policies.map((policy) => askPolicy(policy, call)))
     const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
     const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
-    return (
+    const strictest =
       verdicts.find(isDenial) ??
       verdicts.find(isQuestion) ??
       verdicts.find((verdict) => verdict === 'ask') ??
       'run'
-    )
+    return typeof strictest === 'object' && 'ask' in strictest
+      ? { ...strictest, ...joinDemands(...verdicts) }
+      : strictest
   }
 }
 
@@ -152,7 +185,7 @@ function addRepairNote(
   const { reason } = verdict
   // In a replay the recorded reason contains it already.
   const withNote = reason?.endsWith(note) ? reason : reason === undefined ? note : `${reason}. ${note}`
-  return { kind: 'ask', reason: withNote }
+  return { ...verdict, reason: withNote }
 }
 
 /** Whose calls are checked. */
@@ -363,6 +396,6 @@ function requireVerdict(verdict: CallVerdict): CallVerdict {
 function chooseStricter(verdict: CallVerdict, policy: PolicyVerdict): CallVerdict {
   if (policy === 'run') return verdict
   if (policy === 'ask') return verdict.kind === 'ask' ? verdict : { kind: 'ask' }
-  if ('ask' in policy) return { kind: 'ask', reason: policy.ask }
+  if ('ask' in policy) return { kind: 'ask', reason: policy.ask, ...joinDemands(verdict, policy) }
   return { kind: 'refuse', outcome: 'denied', text: policy.deny }
 }

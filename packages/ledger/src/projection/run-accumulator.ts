@@ -151,6 +151,9 @@ const steps: { readonly [T in EventType]: Step<T> | null } = {
   tool_requests_collected: null,
   approval_requested: null,
   approval_decided: null,
+  approval_added: null,
+  approval_applied: null,
+  approval_withdrawn: null,
   tool_started: (run, { child }) => {
     const isNew = child !== undefined && !run.childRunIds.includes(child)
     return isNew ? { ...run, childRunIds: [...run.childRunIds, child] } : run

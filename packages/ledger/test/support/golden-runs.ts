@@ -277,6 +277,30 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     await stage.settled(runtime.resume(scheduleId).result)
     await stage.settled(runtime.idle())
   },
+  async (stage) => {
+    const approvers = [{ count: 2, roles: ['finance'] }]
+    const book = testTool({ name: 'book', effect: 'write', check: () => ({ kind: 'ask', approvers }) })
+    const steps = [
+      ...[callsTools('book', { usd: 1 }), callsTools('pay', { usd: 2 }), callsTools('pay', { usd: 2 })],
+      ...[callsTools('book', { usd: 3 }), said('Booked.')],
+    ]
+    const agent = agentOf('approvers', steps, { tools: [book, pay] })
+    const run = stage.runtime([agent]).run(agent, 'Book.', { owner: 'olga' })
+    const approve = async (by: string, more: object = {}): Promise<string> => {
+      const [asked] = (await stage.settled(run.result)).pendingApprovals
+      await stage.settled(run.approve(asked?.toolCallId ?? '', { by, ...more }))
+      return asked?.toolCallId ?? ''
+    }
+    await approve('ada', { roles: ['finance'] })
+    await approve('bob', { roles: ['finance', 'sales'], reason: 'it is due' })
+    const standing = { for: 'equal_input', expiresInMs: 60_000 }
+    const paid = await approve('cem', { standing })
+    await stage.settled(run.result)
+    await stage.settled(run.withdraw(paid, { by: 'dan', reason: 'twice is enough' }))
+    await approve('ada', { roles: ['finance'] })
+    await approve('bob', { roles: ['finance'] })
+    await stage.settled(run.result)
+  },
 ]
 
 /** A process that dies as soon as a tool may run, and another one that takes over: no record says what the tool did. */

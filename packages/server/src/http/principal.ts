@@ -9,6 +9,7 @@ export const permissions = [
   'start',
   'approve',
   'deny',
+  'withdraw',
   'cancel',
   'steer',
   'queue',
@@ -44,6 +45,8 @@ export interface Principal {
   /** Recorded as `by` of every decision. */
   readonly name: string
   readonly sees: 'everything' | Scope
+  /** Recorded with every decision: a call may need an approver with one of some roles. */
+  readonly roles?: readonly string[] | undefined
   /**
    * The permissions on the runs that it sees; with `[]` it may only read. Default: all but `drive`, for engines and crons, and
    * but `replay` and `inspect` for a caller that does not see everything. Who sees everything may always `inspect`: that
@@ -65,6 +68,7 @@ const scope = fields<Scope>({ agents: names, sessions: names, subjects: names })
 const principal = fields<Principal>({
   name: filledText,
   sees: (value) => (value === 'everything' ? undefined : scope(value)),
+  roles: maybe(listOf(filledText)),
   may: maybe(listOf(oneOf(permissions))),
 })
 

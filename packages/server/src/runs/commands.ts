@@ -49,6 +49,10 @@ const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unkn
       ...question,
       input: z.exactOptional(z.record(z.string(), z.json())),
       reason: z.exactOptional(z.string()),
+      // The approval also covers later calls of the tool: all of the session, or those with an equal input.
+      standing: z.exactOptional(
+        z.strictObject({ for: z.enum(['session', 'equal_input']), expiresInMs: z.number().positive() }),
+      ),
     }),
     toCommand: (body, { by }) => ({ type: 'approve', ...body, by, via: 'http' }),
   }),
@@ -58,6 +62,13 @@ const commandRoutes: { readonly [T in OutsideCommand['type']]: CommandRoute<unkn
     example: { ...call, reason: 'Too dear.' },
     body: z.strictObject({ ...question, reason: z.string() }),
     toCommand: (body, { by }) => ({ type: 'deny', ...body, by, via: 'http' }),
+  }),
+  withdraw: commandRoute({
+    permission: 'withdraw',
+    summary: 'Ends a standing approval, which is known by the call that was approved.',
+    example: { standing: call.toolCallId, reason: 'The bill was wrong.' },
+    body: z.strictObject({ standing: id, reason: z.exactOptional(z.string()) }),
+    toCommand: (body, { by }) => ({ type: 'withdraw', ...body, by }),
   }),
   cancel: commandRoute({
     permission: 'cancel',
@@ -222,7 +233,8 @@ export async function sendCommand(
 function requireAccepted(acknowledgement: CommandAcknowledgement): void {
   if (acknowledgement.accepted) return
   const { code, message } = acknowledgement
-  throw new RefusedRequestError(code === 'malformed' ? 400 : 409, code, message)
+  const status = { malformed: 400, not_an_approver: 403 }[code as string] ?? 409
+  throw new RefusedRequestError(status, code, message)
 }
 
 /**
@@ -233,10 +245,12 @@ export async function deliverCommand(
   { runtime, context, wake }: Served,
   principal: Principal,
   runId: RunId,
-  command: OutsideCommand,
+  given: OutsideCommand,
   key?: string,
 ): Promise<CommandAcknowledgement> {
-  requirePermission(principal, commandRoutes[command.type].permission)
+  requirePermission(principal, commandRoutes[given.type].permission)
+  const isDecision = given.type === 'approve' || given.type === 'deny'
+  const command = isDecision ? { ...given, ...omitUndefined({ roles: principal.roles }) } : given
   // One key for both ways, so that a command which the first one had put already is not put again.
   const commandKey = key ?? crypto.randomUUID()
   if (wake === undefined) {

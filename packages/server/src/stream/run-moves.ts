@@ -264,6 +264,9 @@ export class RunMoves {
     approval_requested: ({ type, toolCallId, attempt, inputDigest, reason }) => [
       { type, toolCallId, attempt, inputDigest, ...omitUndefined({ reason }) },
     ],
+    approval_added: null,
+    approval_applied: null,
+    approval_withdrawn: null,
     approval_decided: ({ type, toolCallId, attempt, inputDigest, approved, reason }) => [
       { type, toolCallId, attempt, inputDigest, approved, ...omitUndefined({ reason }) },
     ],

@@ -28,6 +28,10 @@ const commands: {
   approve: [
     { type: 'approve', toolCallId: sampleCallId(run), by: 'ada', input: { city: 'Busan' } },
     { type: 'approve', toolCallId: sampleCallId(run, 2), by: 'ada' },
+    {
+      ...{ type: 'approve', toolCallId: sampleCallId(run, 3), by: 'ada', roles: ['finance'] },
+      standing: { for: 'session', expiresInMs: 3_600_000 },
+    },
   ],
   deny: [{ type: 'deny', toolCallId: sampleCallId(run), by: 'bob', reason: 'No.' }],
   settle: [
@@ -36,6 +40,7 @@ const commands: {
       content: [{ type: 'text', text: 'blue' }],
     },
   ],
+  withdraw: [{ type: 'withdraw', standing: sampleCallId(run, 3), by: 'ada', reason: 'Enough.' }],
   cancel: [{ type: 'cancel', by: 'ada', reason: 'Enough.' }, { type: 'cancel' }],
   raise_limit: [{ type: 'raise_limit', limit: 'maxTurns', max: 12, by: 'ada' }],
   set_schedule: [{ type: 'set_schedule', paused: true, by: 'ada', reason: 'Holiday.' }],

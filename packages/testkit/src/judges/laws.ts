@@ -1,6 +1,8 @@
 import { type Message, type RuntimeEvent, joinText, type Usage } from '@tallystick/core'
 import { option, type Schema, requireOptions } from '@tallystick/core/internal'
 import {
+  type Approver,
+  type Approvers,
   type ChildTotals,
   computeDigest,
   type EventOf,
@@ -294,7 +296,33 @@ function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[
     if ((decision.input === undefined) !== (decision.note === undefined))
       found.push('changes the input and tells the model nothing, or the other way round')
     if (decided.length > 1) found.push('is decided twice')
+    const people = selectType(events, 'approval_added').filter(
+      (event) => event.seq < seq && same(event) && event.elsewhere === undefined,
+    )
+    if (decision.approved && decision.elsewhere === undefined)
+      found.push(...listMissingApprovers(asked.at(-1)?.approvers, [...people, decision], readOwner(events)))
     return found.map((what) => ({ law: 13, seq, what: `approval of ${toolCallId} ${what}` }))
+  })
+}
+
+function readOwner(events: readonly RuntimeEvent[]): string | undefined {
+  return selectType(events, 'run_started')[0]?.owner
+}
+
+/** What the people who approved a call lack of what it demands. */
+function listMissingApprovers(
+  demands: readonly Approvers[] = [],
+  people: readonly Approver[],
+  owner: string | undefined,
+): readonly string[] {
+  const names = new Set(people.map(({ by }) => by))
+  if (demands.length > 0 && (names.size < people.length || names.has(owner ?? '')))
+    return ['counts a person twice, or the one who started the run']
+  return demands.flatMap(({ count = 1, roles }) => {
+    const fitting = people.filter(
+      (person) => roles === undefined || roles.some((role) => person.roles?.includes(role)),
+    )
+    return fitting.length < count ? [`has ${fitting.length} of ${count} people who may approve`] : []
   })
 }
 

@@ -59,6 +59,18 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       sessionId: `session of ${runId}`,
       sessionPlace: 1,
       parent: { runId: sampleRunId(0), seq: 3, relation: 'fork' },
+      standing: [
+        {
+          ...{
+            toolCallId: sampleCallId(sampleRunId(8)),
+            by: 'ada',
+            roles: ['finance'],
+            agent: 'assistant',
+            name,
+          },
+          ...{ toolDigest: 'd'.repeat(64), inputDigest: 'a1'.repeat(32), expiresAt: 1_760_003_600_000 },
+        },
+      ],
     },
     schedule_set: {
       turn: 0,
@@ -181,6 +193,7 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
           effect: 'read',
           recovery: 'rerun',
           reason: 'Is the city right?',
+          approvers: [{ count: 2, roles: ['finance'] }],
           child: 'meteorologist',
           handoff: { to: 'booking' },
           input: { city: 'Seoul' },
@@ -195,7 +208,25 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       inputDigest: 'a1'.repeat(32),
       expiresAt: 1_760_000_060_000,
       reason: 'Is the city right?',
+      approvers: [{ count: 2, roles: ['finance'] }],
     },
+    approval_added: {
+      toolCallId,
+      attempt: 1,
+      by: 'bob',
+      roles: ['finance'],
+      inputDigest: 'a1'.repeat(32),
+      via: 'prompt',
+      reason: 'It is.',
+    },
+    approval_applied: {
+      toolCallId,
+      attempt: 1,
+      inputDigest: 'a1'.repeat(32),
+      by: 'ada',
+      standing: toolCallId,
+    },
+    approval_withdrawn: { standing: toolCallId, by: 'ada', reason: 'Enough.' },
     approval_decided: {
       toolCallId,
       attempt: 1,
@@ -206,6 +237,8 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       input: { city: 'Busan' },
       note: 'This call ran with another city.',
       reason: 'The other city.',
+      roles: ['finance'],
+      standing: { for: 'equal_input', expiresInMs: 3_600_000 },
     },
     tool_started: {
       toolCallId,

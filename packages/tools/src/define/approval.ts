@@ -1,6 +1,12 @@
 import { ConfigurationError } from '@tallystick/core'
 import { option, type Schema, requireOptions } from '@tallystick/core/internal'
-import type { CallContext, CallVerdict, ToolEffect } from '@tallystick/core/vocabulary'
+import {
+  type Approvers,
+  approvers,
+  type CallContext,
+  type CallVerdict,
+  type ToolEffect,
+} from '@tallystick/core/vocabulary'
 
 /** The call that a policy decides about, and its tool. */
 export interface ApprovalContext<Context = unknown> extends CallContext<Context> {
@@ -8,8 +14,18 @@ export interface ApprovalContext<Context = unknown> extends CallContext<Context>
   readonly effect: ToolEffect
 }
 
-/** `true`: a person decides first; a string: the same, and this is the reason shown to that person; `false`: run it. */
-export type ApprovalAnswer = boolean | string
+/** A question to certain people: how many have to approve, and which roles they need. */
+export interface ApproversAnswer {
+  /** The reason that they are shown. */
+  readonly ask?: string | undefined
+  readonly approvers: Approvers | readonly Approvers[]
+}
+
+/**
+ * `true`: a person decides first; a string: the same, and this is the reason shown to that person; `{ ask, approvers }`: the
+ * same, and only these people may approve; `false`: run it.
+ */
+export type ApprovalAnswer = boolean | string | ApproversAnswer
 
 /**
  * Returns whether a person has to approve a call with this input. It must have no side effects, since it is called
@@ -28,7 +44,7 @@ export const approvalPolicy: Schema = option.textOr(
   option.valueThat("'always', 'never' or a function of the input", (value) => typeof value === 'function'),
 )
 
-/** A policy's answer as a verdict. A policy that fails, or answers neither boolean nor string, refuses the call. */
+/** A policy's answer as a verdict. A policy that fails, or gives none of the possible answers, refuses the call. */
 export function judge<Input, Context>(
   policy: ApprovalPolicy<Input, Context>,
   input: Input,
@@ -47,8 +63,13 @@ export function judge<Input, Context>(
     const toVerdict = (given: unknown): CallVerdict => {
       const unusable = findUnusable(policyAnswer, given, 'its answer')
       if (unusable) return failed(unusable)
+      const { ask: reason = '', approvers: demands } = toQuestion(given as ApprovalAnswer)
       if (given === false) return { kind: 'run' }
-      return typeof given === 'string' && given !== '' ? { kind: 'ask', reason: given } : { kind: 'ask' }
+      return {
+        kind: 'ask',
+        ...(reason !== '' && { reason }),
+        ...(demands.length > 0 && { approvers: demands }),
+      }
     }
     return option.isThenable(answer) ? answer.then(toVerdict, failed) : toVerdict(answer)
   } catch (error) {
@@ -62,9 +83,28 @@ class UnusableAnswer extends TypeError {
 }
 
 const policyAnswer: Schema = option.valueThat(
-  'true, false or a text',
-  (value) => typeof value === 'boolean' || typeof value === 'string',
+  'true, false, a text, or { ask, approvers: { count, roles } }',
+  (value) => typeof value === 'boolean' || typeof value === 'string' || isQuestion(value),
 )
+
+function isQuestion(value: unknown): value is ApproversAnswer {
+  const { ask: reason = '', approvers: demands } = Object(value) as { readonly [name: string]: unknown }
+  const given: readonly unknown[] = [demands].flat()
+  return (
+    typeof reason === 'string' && given.length > 0 && given.every((each) => approvers(each) === undefined)
+  )
+}
+
+/** The reason of an answer, and its demands as a list. */
+function toQuestion(answer: ApprovalAnswer): {
+  readonly ask?: string | undefined
+  readonly approvers: readonly Approvers[]
+} {
+  if (typeof answer === 'string') return { ask: answer, approvers: [] }
+  return typeof answer === 'boolean'
+    ? { approvers: [] }
+    : { ask: answer.ask, approvers: [answer.approvers].flat() }
+}
 
 function findUnusable(check: Schema, answer: unknown, path: string): UnusableAnswer | undefined {
   const fault = option.placeFault(path, check(answer))
@@ -125,8 +165,11 @@ function combine<Input, Context>(
       requireAnswer(policyAnswer, answer, 'the answer of one of its policies')
       answers.push(answer)
     }
-    const reasons = answers.filter((answer) => typeof answer === 'string' && answer !== '')
-    return isAsked(answers) && (reasons.join('; ') || true)
+    if (!isAsked(answers)) return false
+    const questions = answers.map(toQuestion)
+    const reason = questions.flatMap((question) => question.ask || []).join('; ')
+    const demands = questions.flatMap((question) => question.approvers)
+    return demands.length === 0 ? reason || true : { ask: reason, approvers: demands }
   }
 }
 

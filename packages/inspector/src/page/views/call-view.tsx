@@ -86,6 +86,14 @@ function Call({ call }: { readonly call: CallFacts }): JSX.Element {
       )}
       <Inputs inputs={inputs} />
       <Policy call={call} />
+      {call.applied && (
+        <Section title="Approval" seqs={[call.applied.seq]}>
+          <p>
+            Nobody was asked: <b>{showHidden(call.applied.by)}</b> gave a standing approval with the call{' '}
+            <code>{showHidden(call.applied.standing)}</code>
+          </p>
+        </Section>
+      )}
       {call.approvals.map((approval) => (
         <Approval key={approval.seq} approval={approval} />
       ))}
@@ -210,10 +218,22 @@ function Policy({ call: { policy, guardrails } }: { readonly call: CallFacts }):
 }
 
 function Approval({ approval }: { readonly approval: CallApproval }): JSX.Element {
-  const { seq, reason, expiresAt, inputDigest, decision } = approval
+  const { seq, reason, expiresAt, inputDigest, decision, approvers = [], added } = approval
   return (
     <Section title="Approval" seqs={[seq, ...(decision ? [decision.seq] : [])]}>
       {reason !== undefined && <p>Asked because: {showHidden(reason)}</p>}
+      {approvers.map(({ count = 1, roles = [] }) => (
+        <p key={`${count} ${roles.join(' ')}`}>
+          Needs {count} {count === 1 ? 'person' : 'people'}
+          {roles.length > 0 && ` with the role ${showHidden(roles.join(' or '))}`}
+        </p>
+      ))}
+      {added.map(({ seq: at, by, roles = [] }) => (
+        <p key={at}>
+          <span class="badge good">✓ approved</span> by <b>{showHidden(by)}</b>
+          {roles.length > 0 && ` (${showHidden(roles.join(', '))})`} <Seqs seqs={[at]} />
+        </p>
+      ))}
       {decision === undefined ? (
         <p>
           <span class="badge wait">◐ waits for a decision</span>
@@ -225,8 +245,16 @@ function Approval({ approval }: { readonly approval: CallApproval }): JSX.Elemen
             {decision.approved ? '✓ approved' : '✕ denied'}
           </span>{' '}
           by <b>{showHidden(decision.by)}</b>
+          {decision.roles && ` (${showHidden(decision.roles.join(', '))})`}
           {decision.via !== undefined && ` via ${showHidden(decision.via)}`}
           {decision.reason !== undefined && `: ${showHidden(decision.reason)}`}
+        </p>
+      )}
+      {decision?.standing && (
+        <p>
+          It covers later{' '}
+          {decision.standing.for === 'session' ? 'calls of the tool' : 'calls with an equal input'} until{' '}
+          {formatTime(decision.standing.expiresAt)}, unless it was withdrawn.
         </p>
       )}
       {decision?.isElsewhere && (

@@ -1,4 +1,11 @@
-import { computeDigest, type EventOf, type JsonObject } from '@tallystick/core/vocabulary'
+import {
+  type Approver,
+  type Approvers,
+  computeDigest,
+  type EventOf,
+  type JsonObject,
+  type StandingScope,
+} from '@tallystick/core/vocabulary'
 import type { RuntimeEvent } from '@tallystick/core'
 import { formatJson, joinContent } from './content.ts'
 import type { RunModel } from './run-model.ts'
@@ -31,12 +38,19 @@ export interface CallApproval {
   readonly reason?: string
   readonly expiresAt?: number
   readonly inputDigest: string
+  /** Who has to approve, where not anybody may. */
+  readonly approvers?: readonly Approvers[]
+  /** The approvals before the one that decided. */
+  readonly added: readonly (Approver & { readonly seq: number })[]
   readonly decision?: {
     readonly seq: number
     readonly approved: boolean
     readonly by: string
     readonly via?: string
     readonly reason?: string
+    readonly roles?: readonly string[]
+    /** The later calls that it covers, and until when. */
+    readonly standing?: { readonly for: StandingScope; readonly expiresAt: number }
     readonly isElsewhere: boolean
     /** It answers this very question. */
     readonly isBound: boolean
@@ -78,6 +92,8 @@ export interface CallFacts extends CallLine {
     readonly detail?: string
   }[]
   readonly approvals: readonly CallApproval[]
+  /** The standing approval that let it run without a question, by the call that was approved then. */
+  readonly applied?: { readonly seq: number; readonly by: string; readonly standing: string }
   /** The digest of the input that ran, as recorded, and whether the input here has it. */
   readonly digest?: { readonly recorded: string; readonly is: 'same' | 'other' | 'gone' }
   readonly idempotencyKey?: string
@@ -138,6 +154,7 @@ export function describeCallFacts(model: RunModel, toolCallId: string): CallFact
   const guardrails = own.filter((event) => event.type === 'guardrail_tripped')
   const replacing = guardrails.find(({ on, action }) => on === 'tool_input' && action === 'replace')
   const decisions = own.filter((event) => event.type === 'approval_decided')
+  const applied = own.find((event) => event.type === 'approval_applied')
   const started = own.filter((event) => event.type === 'tool_started')
   const result = own.find((event) => event.type === 'tool_result')
   const edit = decisions.findLast(({ input }) => input !== undefined)
@@ -172,7 +189,8 @@ export function describeCallFacts(model: RunModel, toolCallId: string): CallFact
     })),
     approvals: own
       .filter((event) => event.type === 'approval_requested')
-      .map((question) => describeApproval(question, decisions)),
+      .map((question) => describeApproval(question, decisions, own)),
+    ...(applied && { applied: { seq: applied.seq, by: applied.by, standing: applied.standing } }),
     ...digestOf(runs, ran, own),
     ...(ran && { idempotencyKey: ran.idempotencyKey }),
     calls: started.map((event) => describeAttempt(event, own)),
@@ -213,12 +231,18 @@ function describePolicy(
 }
 
 function describeApproval(
-  { seq, reason, expiresAt, inputDigest, attempt }: EventOf<'approval_requested'>,
+  { seq, reason, expiresAt, inputDigest, attempt, approvers }: EventOf<'approval_requested'>,
   decisions: readonly EventOf<'approval_decided'>[],
+  own: readonly RuntimeEvent[],
 ): CallApproval {
   const decided = decisions.find((decision) => decision.seq > seq && decision.attempt === attempt)
   return {
     ...{ seq, inputDigest },
+    ...(approvers && { approvers }),
+    added: own
+      .filter((event) => event.type === 'approval_added')
+      .filter((event) => event.seq > seq && event.attempt === attempt && !event.elsewhere)
+      .map(({ seq: at, by, roles }) => ({ seq: at, by, ...(roles && { roles }) })),
     ...(reason !== undefined && { reason }),
     ...(expiresAt !== undefined && { expiresAt }),
     ...(decided && {
@@ -228,6 +252,10 @@ function describeApproval(
         by: decided.by,
         ...(decided.via !== undefined && { via: decided.via }),
         ...(decided.reason !== undefined && { reason: decided.reason }),
+        ...(decided.roles && { roles: decided.roles }),
+        ...(decided.standing && {
+          standing: { for: decided.standing.for, expiresAt: decided.at + decided.standing.expiresInMs },
+        }),
         isElsewhere: decided.elsewhere === true,
         isBound: decided.inputDigest === inputDigest,
       },

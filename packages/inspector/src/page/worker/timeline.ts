@@ -172,6 +172,9 @@ export class TimelineBuilder {
       }
     },
     approval_requested: (event) => this.#beginCall(event, 'approval', event.name),
+    approval_added: null,
+    approval_applied: (event) => this.#beginCall(event, 'checked'),
+    approval_withdrawn: null,
     approval_decided: (event) => {
       const lane = this.#beginCall(event, 'checked')
       if (!event.approved && lane) lane.outcome = 'denied'

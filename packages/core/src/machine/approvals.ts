@@ -1,0 +1,127 @@
+import type { EventOf, FactOf } from '../events/event.ts'
+import { addMs, type Approver, type Approvers, type StandingApproval } from '../events/event-parts.ts'
+import { computeDigest } from '../values/digest.ts'
+import type { Json } from '../values/json.ts'
+import { refuse, type Decision } from './rules.ts'
+import type { Call, ExecutingState, RunState } from './state.ts'
+import { filterOfferedTools } from './tokens.ts'
+
+/** A standing approval, with the event of this run that holds it. */
+export interface KnownStanding extends StandingApproval {
+  readonly seq: number
+}
+
+/** Returns whether a person counts for what a call demands. */
+function fits({ roles }: Approvers, { roles: own = [] }: Approver): boolean {
+  return roles === undefined || roles.some((role) => own.includes(role))
+}
+
+/** Returns whether these people are all that a call demands. Each of them has approved once. */
+export function areEnough(demands: readonly Approvers[] = [], people: readonly Approver[]): boolean {
+  return demands.every(
+    (demand) => people.filter((person) => fits(demand, person)).length >= (demand.count ?? 1),
+  )
+}
+
+/** Returns the refusal of an approval by a person who does not count; `undefined` for one who does. */
+export function refuseApprover(
+  { owner }: Pick<RunState, 'owner'>,
+  { toolCallId, approvers = [], approvals = [] }: Pick<Call, 'toolCallId' | 'approvers' | 'approvals'>,
+  person: Approver,
+): Decision | undefined {
+  if (approvers.length === 0) return undefined
+  const { by } = person
+  if (by === owner) {
+    return refuse(
+      'not_an_approver',
+      `${by} started this run, and tool call ${toolCallId} needs the approval of somebody else. Ask another approver.`,
+    )
+  }
+  if (approvals.some((approval) => approval.by === by)) {
+    return refuse(
+      'approved_before',
+      `${by} has approved tool call ${toolCallId} before, and it waits for another person. Ask another approver.`,
+    )
+  }
+  if (approvers.some((demand) => fits(demand, person))) return undefined
+  const roles = [...new Set(approvers.flatMap((demand) => demand.roles ?? []))].join(', ')
+  return refuse(
+    'not_an_approver',
+    `${by} may not approve tool call ${toolCallId}, which needs an approver with one of these roles: ${roles}. Ask a person who has one.`,
+  )
+}
+
+/** The digest of a tool as the model was shown it. */
+export function computeToolDigest(state: RunState, name: string): string {
+  const tool = filterOfferedTools(state, undefined).find((each) => each.name === name)
+  return computeDigest((tool ?? null) as Json)
+}
+
+/** Returns whether a standing approval of a run is one that it may apply: a fork asks anew (law 13). */
+function isOwn({ parent }: Pick<RunState, 'parent'>, { seq }: KnownStanding): boolean {
+  return parent?.relation !== 'fork' || seq > parent.seq
+}
+
+/** Returns whether a standing approval covers a call that nobody was asked about yet. */
+export function covers(state: RunState, standing: KnownStanding, call: Call, now: number): boolean {
+  const { agent, name, toolDigest, inputDigest, expiresAt, by } = standing
+  if (call.status !== 'to_ask' || call.inputRemoved || now >= expiresAt || !isOwn(state, standing))
+    return false
+  // What was repaired may be a guess, which a person has to see.
+  if (inputDigest === undefined ? call.repaired : inputDigest !== call.inputDigest) return false
+  if (agent !== state.agent || name !== call.name || toolDigest !== computeToolDigest(state, name))
+    return false
+  const isAllowed = (call.approvers ?? []).length === 0 || by !== state.owner
+  return isAllowed && areEnough(call.approvers, [standing])
+}
+
+/** Lets calls run that a standing approval covers. */
+export function applyStanding(state: ExecutingState, now: number): readonly FactOf<'approval_applied'>[] {
+  const { standing = [], turn } = state
+  if (standing.length === 0) return []
+  return state.calls.flatMap((call) => {
+    const found = standing.find((each) => covers(state, each, call, now))
+    if (found === undefined) return []
+    const { toolCallId, attempts, inputDigest = '' } = call
+    const { by, toolCallId: standingId } = found
+    const attempt = attempts + 1
+    return [{ type: 'approval_applied', turn, toolCallId, attempt, inputDigest, by, standing: standingId }]
+  })
+}
+
+/** Adds what an approval lets later calls do, if it says so, in place of an earlier one of the same call. */
+export function withStanding(
+  state: RunState,
+  { standing, by, roles, elsewhere, seq, at, toolCallId }: EventOf<'approval_decided'>,
+  { name, inputDigest }: Call,
+): RunState {
+  if (standing === undefined || elsewhere || inputDigest === undefined) return state
+  const expiresAt = addMs(at, standing.expiresInMs)
+  const given: KnownStanding = {
+    ...{
+      toolCallId,
+      by,
+      agent: state.agent,
+      name,
+      toolDigest: computeToolDigest(state, name),
+      expiresAt,
+      seq,
+    },
+    ...(roles && { roles }),
+    ...(standing.for === 'equal_input' && { inputDigest }),
+  }
+  const others = (state.standing ?? []).filter((each) => each.toolCallId !== toolCallId)
+  return { ...state, standing: [...others, given] }
+}
+
+/** Returns the standing approvals of a run that a later run of its session begins with. */
+export function carryStanding(state: RunState, now: number): readonly StandingApproval[] {
+  return (state.standing ?? [])
+    .filter((each) => isOwn(state, each) && now < each.expiresAt)
+    .map(({ seq: _here, ...standing }) => standing)
+}
+
+/** Ends a standing approval of the run before its time. */
+export function withoutStanding(state: RunState, { standing }: EventOf<'approval_withdrawn'>): RunState {
+  return { ...state, standing: (state.standing ?? []).filter(({ toolCallId }) => toolCallId !== standing) }
+}

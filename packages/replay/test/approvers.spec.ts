@@ -1,0 +1,347 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  approvalTokens,
+  type ApprovalPolicy,
+  createRuntime,
+  defineAgent,
+  type Ledger,
+  memoryLedger,
+  type Run,
+  type RunOptions,
+  type Runtime,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import type { ToolEffect } from '@tallystick/core/vocabulary'
+import { foldTo, redact, verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { replayRun } from '@tallystick/replay'
+import {
+  checkLaws,
+  type ManualClock,
+  manualClock,
+  type ScriptedReply,
+  scriptedModel,
+  seededRandom,
+  type TestTool,
+  testTool,
+} from '@tallystick/testkit'
+import { afterEach, describe, expect, it } from 'vitest'
+
+const pay = (usd: number): ScriptedReply => ({ toolCalls: [{ name: 'pay', input: { usd } }] })
+const twoOfFinance: ApprovalPolicy = ({ effect }) =>
+  effect === 'read' ? 'run' : { ask: 'Money leaves.', approvers: { count: 2, roles: ['finance'] } }
+const asks: ApprovalPolicy = ({ effect }) => (effect === 'read' ? 'run' : 'ask')
+const finance = { roles: ['finance'] }
+const hour = 3_600_000
+
+interface Desk {
+  readonly clock: ManualClock
+  readonly ledger: Ledger
+  readonly tool: TestTool
+  readonly runtime: Runtime
+  readonly agent: ReturnType<typeof defineAgent>
+  start(options?: RunOptions): Run
+}
+
+let desks = 0
+
+/** An agent that asks for these calls in its runs, one after another, and ends each with a text. */
+function desk(
+  replies: readonly ScriptedReply[],
+  approval: ApprovalPolicy,
+  {
+    effect = 'write',
+    ledger = memoryLedger(),
+    ...own
+  }: { effect?: ToolEffect; ledger?: Ledger; description?: string } = {},
+): Desk {
+  const clock = manualClock()
+  const hold = testTool({ name: 'hold', effect })
+  const tool = testTool({ name: 'pay', effect, run: () => 'paid' })
+  const tools = [{ ...tool, ...own }, hold]
+  const agent = defineAgent({
+    name: 'clerk',
+    instructions: 'Pay.',
+    model: scriptedModel(replies),
+    tools,
+    approval,
+  })
+  const runtime = createRuntime({
+    ledger,
+    agents: [agent],
+    host: { clock, random: seededRandom(++desks), report: () => {} },
+  })
+  return { clock, ledger, tool, runtime, agent, start: (options) => runtime.run(agent, 'Go.', options) }
+}
+
+async function read(ledger: Ledger, runId: string): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId as never)) events.push(event)
+  return events
+}
+
+/** Holds a run to the laws, to its replay, and to its fold at each event. */
+async function judge({ ledger, agent }: Desk, runId: string): Promise<readonly RuntimeEvent[]> {
+  const events = await read(ledger, runId)
+  expect(checkLaws(events)).toEqual([])
+  expect(await replayRun(ledger, runId as never, () => agent)).toEqual({ runId, events: events.length })
+  for (const { seq } of events) await foldTo(ledger, runId as never, seq)
+  return events
+}
+
+async function requireVerified(ledger: Ledger): Promise<void> {
+  for await (const verdict of verifyLedger(ledger)) expect(verdict).toMatchObject({ ok: true })
+}
+
+const types = (events: readonly RuntimeEvent[]) =>
+  events.map(({ type }) => type).filter((type) => type.startsWith('approval') || type === 'tool_started')
+
+const opened: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close()
+})
+function sqlite(): Ledger {
+  const folder = mkdtempSync(join(tmpdir(), 'approvers-'))
+  const ledger = sqliteLedger(join(folder, 'runs.db'))
+  opened.push(async () => {
+    await ledger.close()
+    rmSync(folder, { recursive: true })
+  })
+  return ledger
+}
+
+describe('a call that two people of finance have to approve', () => {
+  it('runs after the second of them, and not for one person twice, the owner, or another role', async () => {
+    const at = desk([pay(5), { text: 'Paid.' }], twoOfFinance, { ledger: sqlite() })
+    const run = at.start({ owner: 'olga' })
+    const [asked] = (await run.result).pendingApprovals
+    expect(asked).toMatchObject({ approvers: [{ count: 2, roles: ['finance'] }] })
+    expect(await run.approve(asked!, { by: 'olga', ...finance })).toMatchObject({
+      accepted: false,
+      code: 'not_an_approver',
+      message: expect.stringContaining('started this run'),
+    })
+    expect(await run.approve(asked!, { by: 'carl', roles: ['sales'] })).toMatchObject({
+      code: 'not_an_approver',
+      message: expect.stringContaining('one of these roles: finance'),
+    })
+    expect(await run.approve(asked!, { by: 'carl' })).toMatchObject({ code: 'not_an_approver' })
+    expect(await run.approve(asked!, { by: 'ann', ...finance })).toEqual({ accepted: true })
+    expect(await run.approve(asked!, { by: 'ann', ...finance })).toMatchObject({ code: 'approved_before' })
+    const waiting = await run.result
+    expect(waiting).toMatchObject({
+      status: 'suspended',
+      pendingApprovals: [{ approvals: [{ by: 'ann', roles: ['finance'] }] }],
+    })
+    expect(at.tool.runs).toHaveLength(0)
+    // Another process has to count the first one, too.
+    const later = at.runtime.resume(run.id)
+    expect(await later.approve(asked!, { by: 'ben', ...finance })).toEqual({ accepted: true })
+    expect(await later.result).toMatchObject({ status: 'done', text: 'Paid.' })
+    const events = await judge(at, run.id)
+    expect(types(events)).toEqual([
+      'approval_requested',
+      'approval_added',
+      'approval_decided',
+      'tool_started',
+    ])
+    expect(events.filter(({ type }) => type.startsWith('approval_'))).toMatchObject([
+      { approvers: [{ count: 2, roles: ['finance'] }] },
+      { by: 'ann', roles: ['finance'] },
+      { by: 'ben', roles: ['finance'], approved: true },
+    ])
+    await requireVerified(at.ledger)
+  })
+
+  it('is denied by one person, whatever their roles, also after an approval', async () => {
+    const at = desk([pay(5), { text: 'No.' }], twoOfFinance)
+    const run = at.start({ owner: 'olga' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', ...finance })
+    expect(await run.deny(asked!, { by: 'olga', reason: 'I was wrong.' })).toEqual({ accepted: true })
+    expect(await run.result).toMatchObject({ status: 'done' })
+    expect(at.tool.runs).toHaveLength(0)
+    expect(types(await judge(at, run.id))).toEqual([
+      'approval_requested',
+      'approval_added',
+      'approval_decided',
+    ])
+  })
+
+  it('runs with what was shown to both: an approval changes no input, and covers no later call', async () => {
+    const at = desk([pay(5), { text: 'Paid.' }], twoOfFinance)
+    const run = at.start()
+    const [asked] = (await run.result).pendingApprovals
+    const changed = { by: 'ann', ...finance, input: { usd: 500 } }
+    expect(await run.approve(asked!, changed)).toMatchObject({ code: 'not_supported' })
+    await run.approve(asked!, { by: 'ann', ...finance })
+    expect(await run.approve(asked!, { ...changed, by: 'ben' })).toMatchObject({ code: 'not_supported' })
+    const standing = { for: 'session', expiresInMs: hour } as const
+    expect(await run.approve(asked!, { by: 'ben', ...finance, standing })).toMatchObject({
+      code: 'not_supported',
+    })
+    await run.approve(asked!, { by: 'ben', ...finance, input: { usd: 5 } })
+    await run.result
+    expect(at.tool.runs.map(({ input }) => input)).toEqual([{ usd: 5 }])
+  })
+
+  it('asks both anew in a fork', async () => {
+    const at = desk([pay(5), pay(5), { text: 'Paid.' }], twoOfFinance)
+    const run = at.start({ owner: 'olga' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', ...finance })
+    await run.result
+    const fork = at.runtime.fork(run.id, { atSeq: (await read(at.ledger, run.id)).length })
+    const [again] = (await fork.result).pendingApprovals
+    expect(again).not.toHaveProperty('approvals')
+    await fork.approve(again!, { by: 'ben', ...finance })
+    expect(await fork.result).toMatchObject({ status: 'suspended' })
+    await fork.approve(again!, { by: 'ann', ...finance })
+    await fork.result
+    expect(at.tool.runs).toHaveLength(1)
+    expect(checkLaws(await read(at.ledger, fork.id))).toEqual([])
+  })
+
+  it('satisfies all of several policies', async () => {
+    const legal: ApprovalPolicy = () => ({ ask: 'A contract.', approvers: { roles: ['legal'] } })
+    const at = desk([pay(5), { text: 'Paid.' }], twoOfFinance)
+    const runtime = createRuntime({ ledger: at.ledger, agents: [at.agent], approval: legal })
+    const run = runtime.run(at.agent, 'Go.')
+    const [asked] = (await run.result).pendingApprovals
+    expect(asked!.approvers).toEqual([{ roles: ['legal'] }, { count: 2, roles: ['finance'] }])
+    await run.approve(asked!, { by: 'ann', ...finance })
+    await run.approve(asked!, { by: 'ben', roles: ['legal'] })
+    expect(await run.result).toMatchObject({ status: 'suspended' })
+    await run.approve(asked!, { by: 'cem', roles: ['finance', 'legal'] })
+    expect(await run.result).toMatchObject({ status: 'done' })
+  })
+
+  it('is denied if the policy demands what is no demand', async () => {
+    const wrong = (() => ({ ask: 'Why?', approvers: { count: 0 } })) as ApprovalPolicy
+    const at = desk([pay(5), { text: 'No.' }], wrong)
+    expect(await at.start().result).toMatchObject({ status: 'done' })
+    expect(at.tool.runs).toHaveLength(0)
+  })
+
+  it('is approved by signed tokens with the roles in them', async () => {
+    const at = desk([pay(5), { text: 'Paid.' }], twoOfFinance)
+    const tokens = approvalTokens({ secret: 's'.repeat(32), audience: 'here', clock: at.clock })
+    const run = at.start()
+    const [asked] = (await run.result).pendingApprovals
+    const send = async (to: string, roles: readonly string[]) =>
+      await tokens.decide(at.runtime, tokens.issue(asked!, { to, roles }), { approved: true })
+    expect(tokens.read(tokens.issue(asked!, { to: 'ann', roles: ['a.b~', 'c%'] }))).toMatchObject({
+      roles: ['a.b~', 'c%'],
+    })
+    expect(await send('ann', ['sales'])).toMatchObject({ code: 'not_an_approver' })
+    expect(await send('ann', ['finance'])).toEqual({ accepted: true })
+    expect(await send('ann', ['finance'])).toMatchObject({ code: 'approved_before' })
+    expect(await send('ben', ['finance'])).toEqual({ accepted: true })
+    expect(await at.runtime.resume(run.id).result).toMatchObject({ status: 'done' })
+  })
+})
+
+describe('a standing approval', () => {
+  const forSession = { for: 'session', expiresInMs: hour } as const
+
+  it('lets later calls of its session run, with an event that names it', async () => {
+    const at = desk([pay(5), pay(6), { text: 'Paid.' }, pay(7), { text: 'Again.' }], asks, {
+      ledger: sqlite(),
+    })
+    const run = at.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: forSession })
+    expect(await run.result).toMatchObject({ status: 'done' })
+    const next = at.start({ sessionId: 's' })
+    expect(await next.result).toMatchObject({ status: 'done' })
+    expect(at.tool.runs).toHaveLength(3)
+    const applied = { type: 'approval_applied', by: 'ann', standing: asked!.toolCallId }
+    const [first, second] = [await judge(at, run.id), await judge(at, next.id)]
+    expect(types(first)).toEqual([
+      ...['approval_requested', 'approval_decided', 'tool_started', 'approval_applied', 'tool_started'],
+    ])
+    expect(first.find(({ type }) => type === 'approval_applied')).toMatchObject(applied)
+    expect(second.find(({ type }) => type === 'approval_applied')).toMatchObject(applied)
+    expect(second[0]).toMatchObject({ standing: [{ toolCallId: asked!.toolCallId, name: 'pay', by: 'ann' }] })
+    await requireVerified(at.ledger)
+  })
+
+  it('for equal input covers no other input', async () => {
+    const at = desk([pay(5), pay(5), pay(6), { text: 'Paid.' }], asks)
+    const run = at.start()
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: { for: 'equal_input', expiresInMs: hour } })
+    const waiting = await run.result
+    expect(waiting.pendingApprovals).toMatchObject([{ input: { usd: 6 } }])
+    expect(at.tool.runs).toHaveLength(2)
+  })
+
+  it('ends at its time', async () => {
+    const at = desk([pay(5), { text: 'Paid.' }, pay(5), { text: 'Paid.' }], asks)
+    const run = at.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: forSession })
+    await run.result
+    at.clock.advance(hour)
+    const next = at.start({ sessionId: 's' })
+    expect((await next.result).pendingApprovals).toHaveLength(1)
+    expect(await next.withdraw(asked!.toolCallId, { by: 'ben' })).toMatchObject({
+      code: 'no_standing_approval',
+    })
+    expect((await judge(at, next.id))[0]).not.toHaveProperty('standing')
+  })
+
+  it('ends when it is withdrawn, by anybody, also in a later run of its session', async () => {
+    const hold: ScriptedReply = { toolCalls: [{ name: 'hold', input: {} }] }
+    const at = desk([pay(5), { text: 'Paid.' }, pay(6), hold, pay(7), { text: 'Paid.' }], asks)
+    const run = at.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: forSession })
+    await run.result
+    const next = at.start({ sessionId: 's' })
+    const [held] = (await next.result).pendingApprovals
+    expect(held).toMatchObject({ name: 'hold' })
+    expect(await next.withdraw('call_1', { by: 'ben' })).toMatchObject({ code: 'no_standing_approval' })
+    expect(await next.withdraw(asked!.toolCallId, { by: 'ben', reason: 'Enough.' })).toEqual({
+      accepted: true,
+    })
+    await next.approve(held!, { by: 'ann' })
+    const [again] = (await next.result).pendingApprovals
+    expect(again).toMatchObject({ name: 'pay', input: { usd: 7 } })
+    await next.approve(again!, { by: 'ann' })
+    expect(await next.result).toMatchObject({ status: 'done' })
+    expect(types(await judge(at, next.id))).toContain('approval_withdrawn')
+  })
+
+  it('covers no changed tool, other agent, fork, branch, or call of other approvers', async () => {
+    const ledger = memoryLedger()
+    const at = desk([pay(5), { text: 'Paid.' }], asks, { ledger })
+    const run = at.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', ...finance, standing: forSession })
+    await run.result
+    const waits = async (other: Desk, options: RunOptions) =>
+      (await other.start(options).result).pendingApprovals.length
+    const again = [pay(5), { text: 'Paid.' }]
+    const changed = desk(again, asks, { ledger, description: 'Pays, and posts the books.' })
+    expect(await waits(changed, { sessionId: 's' })).toBe(1)
+    expect(await waits(desk(again, asks, { ledger }), { sessionId: 't', from: { runId: run.id } })).toBe(1)
+    const strict = desk(again, twoOfFinance, { ledger })
+    expect(await waits(strict, { sessionId: 'u', from: { runId: run.id } })).toBe(1)
+  })
+
+  it('covers nothing more once its content was removed', async () => {
+    const ledger = sqlite()
+    const at = desk([pay(5), { text: 'Paid.' }, pay(6), { text: 'Paid.' }], asks, { ledger })
+    const run = at.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: { for: 'equal_input', expiresInMs: hour } })
+    await run.result
+    await redact(ledger, run.id, 'all', { by: 'dpo', reason: 'asked' })
+    const next = at.start({ sessionId: 's' })
+    expect((await next.result).pendingApprovals).toHaveLength(1)
+    await requireVerified(ledger)
+  })
+})
