@@ -203,6 +203,7 @@ export {
   updateDefinition,
 } from './agent/prepare-turn.ts'
 export { listReachableAgents, someRules } from './agent/registry.ts'
+export { pickRules } from './agent/run-rules.ts'
 
 // The runtime
 export { findOpenRoot } from './runtime/drive.ts'

@@ -275,7 +275,7 @@ export class RunSpans {
   readonly #content: RunContent | undefined
 
   constructor(start: EventOf<'run_started'>, starts: RunStarts, withContent: boolean) {
-    this.#content = withContent ? new RunContent() : undefined
+    this.#content = withContent && start.traceContent !== false ? new RunContent() : undefined
     this.#start = start
     this.#lineage = findLineage(start, starts)
     this.#sharedUpTo = start.parent?.relation === 'fork' ? start.parent.seq : 0
@@ -292,6 +292,7 @@ export class RunSpans {
   /** Returns the spans that the next event starts or ends. */
   next(event: RuntimeEvent): readonly SpanMove[] {
     this.#moves = []
+    if (this.#start.tracing === false) return []
     if (!this.#isAnnounced && event.seq > this.#sharedUpTo) this.#announce(event.at)
     this.#content?.fold(event)
     // A newer release may have recorded a type that this one does not know.

@@ -1,4 +1,11 @@
-import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Ledger,
+  type RunOptions,
+} from '@tallystick/core'
 import { hostileTexts, scriptedModel, testTool } from '@tallystick/testkit'
 import { readSpans, toSpans, traceRuns, type Attributes } from '@tallystick/otel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -10,7 +17,11 @@ afterEach(() => {
 
 const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
-async function said(result = '21 °C', input = 'How warm is it?'): Promise<Ledger> {
+async function said(
+  result = '21 °C',
+  input = 'How warm is it?',
+  options: Pick<RunOptions, 'tracing' | 'traceContent'> = {},
+): Promise<Ledger> {
   const look = testTool({ name: 'look', run: () => result })
   const model = scriptedModel([
     { toolCalls: [{ name: 'look', input: { city: 'Seoul' } }] },
@@ -18,7 +29,7 @@ async function said(result = '21 °C', input = 'How warm is it?'): Promise<Ledge
   ])
   const agent = defineAgent({ name: 'weather', instructions: 'Look.', model, tools: [look] })
   const ledger = memoryLedger()
-  await createRuntime({ ledger }).run(agent, input).result
+  await createRuntime({ ledger }).run(agent, input, options).result
   return ledger
 }
 
@@ -106,5 +117,39 @@ describe('the content of spans', () => {
     const bare = toSpans(events).map(({ spanId, startedAt, endedAt }) => ({ spanId, startedAt, endedAt }))
     const full = toSpans(events, { content: true })
     expect(full.map(({ spanId, startedAt, endedAt }) => ({ spanId, startedAt, endedAt }))).toEqual(bare)
+  })
+})
+
+describe('a run that says how it is traced', () => {
+  it('has no content in its spans, whatever the exporter says, live and from the record', async () => {
+    const ledger = await said('21 °C', 'How warm is it?', { traceContent: false })
+    const { provider, spans } = memoryTracer()
+    const tracing = traceRuns(ledger, { tracerProvider: provider, from: 'start', content: true })
+    await untilTraced(tracing, ledger)
+    expect(spans()).toHaveLength(4)
+    const all = [
+      ...(await attributesIn(ledger, { content: true })),
+      ...spans().map(({ attributes }) => attributes),
+    ]
+    expect(JSON.stringify(all)).not.toMatch(/How warm|21 °C|Seoul/)
+  })
+
+  it('has no spans at all where it is not traced, nor have its child runs', async () => {
+    const ledger = memoryLedger()
+    const model = scriptedModel([{ text: 'Dry.' }])
+    const helper = defineAgent({ name: 'helper', description: 'Looks.', instructions: 'Look.', model })
+    const asks = scriptedModel([
+      { toolCalls: [{ name: 'helper', input: { task: 'Look.' } }] },
+      { text: 'Dry.' },
+    ])
+    const lead = defineAgent({ name: 'lead', instructions: 'Ask.', model: asks, tools: [agentTool(helper)] })
+    const { runId } = await createRuntime({ ledger }).run(lead, 'Go.', { tracing: false }).result
+    const { provider, spans } = memoryTracer()
+    const tracing = traceRuns(ledger, { tracerProvider: provider, from: 'start' })
+    await untilTraced(tracing, ledger)
+    expect(spans()).toEqual([])
+    expect(await Array.fromAsync(readSpans(ledger, runId))).toEqual([])
+    const events = await Array.fromAsync(ledger.tail(), ({ event }) => event)
+    expect(toSpans(events)).toEqual([])
   })
 })

@@ -10,13 +10,15 @@ import {
   type InputMessage,
   type Ledger,
   memoryLedger,
+  type Message,
   type Model,
   outputTransform,
   type RunId,
   type RunOptions,
   type RunResult,
+  withRuntimeRules,
 } from '@tallystick/core'
-import { listReachableAgents } from '@tallystick/core/internal'
+import { listReachableAgents, pickRules } from '@tallystick/core/internal'
 import type { NextTurn } from '@tallystick/core/vocabulary'
 import {
   manualClock,
@@ -87,6 +89,18 @@ function office(model: Model, nextTurn?: NextTurn): Agent<string, { readonly tok
   })
 }
 
+/** Rules that one run may have of its own. */
+const louder = defineGuardrail({
+  name: 'louder',
+  on: 'input',
+  check: ({ text }, { context }) =>
+    (context as { readonly token: string }).token === marker
+      ? { replace: `${text}!` }
+      : { block: 'no token' },
+})
+const withNote = async (messages: readonly Message[], { token }: { readonly token: string }) =>
+  token === marker ? [...messages, noted] : messages
+
 interface Drawn {
   readonly input: string | readonly InputMessage[]
   readonly options: Omit<RunOptions, 'model'>
@@ -145,6 +159,11 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
       subject: word,
       sessionId: word,
       idempotencyKey: word,
+      nestHandoffHistory: fc.boolean(),
+      guardrails: fc.constant([louder]),
+      inputFilter: fc.constant(withNote),
+      tracing: fc.boolean(),
+      traceContent: fc.boolean(),
     },
     { requiredKeys: ['recording'] },
   ),
@@ -189,7 +208,7 @@ async function play(
   const isSuspended = result.status === 'suspended'
   if (result.status === 'suspended') {
     const [approval] = result.pendingApprovals
-    const run = elsewhere ? process([office(own(), nextTurn)]).resume(begun.id) : begun
+    const run = elsewhere ? process([office(own(), nextTurn)]).resume(begun.id, pickRules(options)) : begun
     await settled(run.approve(approval!, { by: 'ada' }))
     result = await settled(run.result)
   }
@@ -223,7 +242,7 @@ it('a run that is resumed elsewhere sends the requests of one that is not, repla
       if (there.isSuspended) taken++
       const agents = new Map(
         listReachableAgents(office(scriptedModel([], each.withModel ? 'own' : 'given'), each.nextTurn)).map(
-          (agent) => [agent.name, agent],
+          (agent) => [agent.name, withRuntimeRules(agent, pickRules(each.options))],
         ),
       )
       for (const { ledger, runId, exported, said } of [here, there]) {

@@ -9,7 +9,12 @@ import {
   type RuntimeOptions,
   type RuntimeRules,
 } from '@tallystick/core'
-import { listReachableAgents, omitUndefined, overrideAgent as changeAgent } from '@tallystick/core/internal'
+import {
+  listReachableAgents,
+  omitUndefined,
+  overrideAgent as changeAgent,
+  pickRules,
+} from '@tallystick/core/internal'
 import { foldTo } from '@tallystick/ledger'
 import { type AgentOverrides, readGiven } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource } from '../command/context.ts'
@@ -42,8 +47,7 @@ export async function withConfig<Result>(
   const config = await loadConfig({ workingDirectory, ...omitUndefined({ file }), context, onFound })
   try {
     const { agents: named, models = [], prices, context: own } = config
-    const { approval, guardrails, handoffFilter, prepareTurn, outputStream } = config
-    const rules: RuntimeRules = { approval, guardrails, handoffFilter, prepareTurn, outputStream }
+    const rules = pickRules(config)
     const agents = [...new Map(named.flatMap(listReachableAgents).map((each) => [each.name, each])).values()]
     return await use({ named, agents, models, rules, ...omitUndefined({ prices, context: own }) })
   } finally {

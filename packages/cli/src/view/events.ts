@@ -235,7 +235,10 @@ export function isOfInterest({ type }: Pick<RuntimeEvent, 'type'>): boolean {
 /** The words after the type of each event; null for events that only show progress, or repeat what others say. */
 const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly string[]) | null } = {
   run_started: ({ agent }) => [agent],
-  run_resumed: ({ definition }) => (definition === undefined ? [] : ['with another definition']),
+  run_resumed: ({ definition, lacks = [] }) => [
+    ...(definition === undefined ? [] : ['with another definition']),
+    ...lacks.map(({ option, name }) => `without ${option} ${name}`),
+  ],
   history_edited: ({ edits }) => [formatCount(edits.length, 'message')],
   history_carried: () => [],
   input_received: ({ message }) => [formatContent(message.parts)],

@@ -1,5 +1,5 @@
 import { type AgentDefinition, type RunLabels, withInstructions } from '../events/agent-definition.ts'
-import { message as messageSchema } from '../events/content.ts'
+import { type Message, message as messageSchema } from '../events/content.ts'
 import type { ParentRef } from '../events/event-parts.ts'
 import { mergeSettings } from '../events/model-request.ts'
 import { someSettings } from '../events/model-settings-check.ts'
@@ -23,7 +23,8 @@ import {
   valueThat,
 } from '../values/option.ts'
 import { formatError } from '../values/text.ts'
-import type { Agent, PrepareTurn } from './agent.ts'
+import type { Agent, PrepareTurn, TurnToPrepare } from './agent.ts'
+import type { RuntimeRules } from './registry.ts'
 
 /** Two preparations of a turn, one after the other: the second sees the request that the first makes. */
 export function joinPreparations(
@@ -41,6 +42,17 @@ export function joinPreparations(
   }
   // That it waits is seen of it without a call, as of each of the two.
   return isAsync(first) || isAsync(second) ? async (turn, context) => await both(turn, context) : both
+}
+
+/** The preparation of a turn that only filters its messages. */
+export function filterInput(filter: NonNullable<RuntimeRules['inputFilter']>): PrepareTurn {
+  const toChange = (messages: readonly Message[], { request }: TurnToPrepare): TurnChange | undefined =>
+    messages === request.messages ? undefined : { messages }
+  const prepare: PrepareTurn = (turn, context) => {
+    const messages = filter(turn.request.messages, context)
+    return isThenable(messages) ? messages.then((each) => toChange(each, turn)) : toChange(messages, turn)
+  }
+  return isAsync(filter) ? async (turn, context) => await prepare(turn, context) : prepare
 }
 
 function applyChange(request: TurnRequest, change: TurnChange | undefined): TurnRequest {

@@ -1,4 +1,4 @@
-import { type AgentDefinition, withDigest } from '../events/agent-definition.ts'
+import { type AgentDefinition, type AnyContext, withDigest } from '../events/agent-definition.ts'
 import { type Message, type ModelRef, isSameModel } from '../events/content.ts'
 import type { Price } from '../events/usage.ts'
 import type { Model } from '../models/model.ts'
@@ -26,34 +26,65 @@ import {
   type OptionChecks,
   plainFunction,
   requireOptions,
+  trueOrFalse,
 } from '../values/option.ts'
 import { isAgentTool } from './agent-tool.ts'
 import { type Agent, definedAgent, type PrepareTurn } from './agent.ts'
-import { handOffRule } from './handoff.ts'
-import { joinPreparations } from './prepare-turn.ts'
+import { foldedHistory, handOffRule } from './handoff.ts'
+import { filterInput, joinPreparations } from './prepare-turn.ts'
+import { listRules } from './run-rules.ts'
 
-/** Options of a runtime that apply to every agent that it drives, beside the agent's own. */
+/**
+ * Options that apply beside an agent's own: of a runtime, to every agent that it drives; of a run, to every agent of
+ * the run.
+ * Guardrails and policies are added, filters are replaced.
+ */
 export interface RuntimeRules {
   /**
-   * Decides about each call of every agent that this runtime drives, including agents that take a conversation over
-   * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
+   * Decides about each call of every agent, including agents that take a conversation over, which may have an
+   * `approval` of
+   * their own. The strictest decides. That of a runtime also decides in the runs of agents that work as tools.
    */
   readonly approval?: ApprovalPolicy | undefined
   /** Guardrails of every agent, which check before its own. */
   readonly guardrails?: readonly Guardrail[] | undefined
   /** Selects the messages that the next agent sees after a handoff that has no `filter` of its own. */
-  readonly handoffFilter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
+  readonly handoffFilter?: HistoryFilter | undefined
+  /**
+   * After a handoff that has no `filter` of its own, the next agent sees the past folded into one message, as
+   * `foldHistory` does
+   * it; `handoffFilter` comes first.
+   */
+  readonly nestHandoffHistory?: boolean | undefined
+  /** Returns the messages that `nestHandoffHistory` puts in place of the past, instead of the one of `foldHistory`. */
+  readonly handoffHistoryMapper?: HistoryFilter | undefined
+  /**
+   * Returns the messages that each model call sends, in place of the history: what `prepareTurn` does, for messages
+   * alone. It
+   * gets those that `prepareTurn` returned. It may be async.
+   */
+  readonly inputFilter?:
+    | ((
+        messages: readonly Message[],
+        context: AnyContext,
+      ) => readonly Message[] | Promise<readonly Message[]>)
+    | undefined
   /** Changes each turn of every agent, after the agent's own `prepareTurn`: it gets the request that this returned. */
   readonly prepareTurn?: PrepareTurn | undefined
   /** Changes the text of every agent's replies before subscribers see it, after the agent's own. */
   readonly outputStream?: OutputStreamOptions | undefined
 }
 
+type HistoryFilter = (messages: readonly Message[]) => readonly Message[]
+
 /** Checks of these options. */
 export const someRules: OptionChecks<RuntimeRules> = {
   approval: maybe(anyFunction),
   guardrails: maybe(listOf(guardrail)),
   handoffFilter: maybe(plainFunction),
+  nestHandoffHistory: maybe(trueOrFalse),
+  handoffHistoryMapper: maybe(plainFunction),
+  inputFilter: maybe(anyFunction),
   prepareTurn: maybe(anyFunction),
   outputStream: maybe(someOutputStream),
 }
@@ -67,9 +98,14 @@ function applyRules<Output>(
   rules: RuntimeRules,
   definitionOf: (agent: Agent<unknown>) => AgentDefinition,
 ): Agent<Output> {
-  const { approval, guardrails = [], handoffFilter: filter } = rules
+  const { approval, guardrails = [], inputFilter } = rules
+  const { handoffFilter, nestHandoffHistory, handoffHistoryMapper = foldedHistory } = rules
+  const filter = handoffFilter ?? (nestHandoffHistory ? handoffHistoryMapper : undefined)
   const outputStream = joinOutputs(agent.outputStream, rules.outputStream)
-  const prepareTurn = joinPreparations(agent.rules.prepareTurn, rules.prepareTurn)
+  const prepareTurn = [rules.prepareTurn, inputFilter && filterInput(inputFilter)].reduce(
+    joinPreparations,
+    agent.rules.prepareTurn,
+  )
   const all = [...guardrails, ...agent.guardrails]
   requireGuardrailNames(agent.name, all)
   const handoffs = agent.handoffs.map((target) =>
@@ -94,6 +130,22 @@ function applyRules<Output>(
       ...omitUndefined({ prepareTurn }),
       handOff: handOffRule(() => handoffs, definitionOf),
     },
+  }
+}
+
+/** The rules of a run over those of its runtime. */
+function mergeRules(of: RuntimeRules, own: RuntimeRules): RuntimeRules {
+  // A run that says how its handoffs show the past is not asked about the filter of its runtime.
+  const handoff = own.nestHandoffHistory === undefined ? of.handoffFilter : undefined
+  return {
+    approval: combinePolicies(of.approval, own.approval),
+    guardrails: [...(of.guardrails ?? []), ...(own.guardrails ?? [])],
+    handoffFilter: own.handoffFilter ?? handoff,
+    nestHandoffHistory: own.nestHandoffHistory ?? of.nestHandoffHistory,
+    handoffHistoryMapper: own.handoffHistoryMapper ?? of.handoffHistoryMapper,
+    inputFilter: own.inputFilter ?? of.inputFilter,
+    prepareTurn: joinPreparations(of.prepareTurn, own.prepareTurn),
+    outputStream: joinOutputs(of.outputStream, own.outputStream),
   }
 }
 
@@ -137,16 +189,20 @@ export interface AgentRegistry {
   readonly all: () => readonly Agent<unknown>[]
   /** The price of a model, if known. */
   readonly findPrice: (model: ModelRef) => Price | undefined
-  /** An agent with what its models cost, which need not be known: one fork's own. */
-  readonly priced: (agent: Agent<unknown>) => Agent<unknown>
+  /** The agents as one run has them: with rules of its own, and perhaps an agent in place of the known one of its name. */
+  readonly inRun: (rules: RuntimeRules, own?: Agent<unknown>) => AgentRegistry
 }
 
 /** A runtime's agents; none at first. */
 export function createAgentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): AgentRegistry {
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
-  const priced = (agent: Agent<unknown>): Agent<unknown> => {
-    const own = applyRules(agent, runtimeRules, (next) => register(next).definition)
+  const ruled = (
+    agent: Agent<unknown>,
+    rules: RuntimeRules,
+    toRegistered: AgentRegistry['register'],
+  ): Agent<unknown> => {
+    const own = applyRules(agent, rules, (next) => toRegistered(next).definition)
     return { ...own, definition: withPrices(own.definition, prices) }
   }
   const register = (agent: Agent<unknown>): Agent<unknown> => {
@@ -162,20 +218,41 @@ export function createAgentRegistry(prices: Prices, runtimeRules: RuntimeRules =
         `Two ${what} are named ${name}; a resume could not tell which of them a run belongs to. Create an agent once and use it for every run, or rename one.`,
       )
     }
-    const own = priced(agent)
+    const own = ruled(agent, runtimeRules, register)
     known.set(name, own)
     sources.set(name, agent)
     // Known before the others are looked at: agents may name each other in a circle.
     for (const next of listNeighbours(agent)) register(next)
     return own
   }
-  return {
+  const registry: AgentRegistry = {
     register,
-    priced,
     find: (name) => known.get(name),
     all: () => [...known.values()],
     findPrice: (model) => findCheckedPrice(prices, model),
+    inRun: (rules, own) => (own || listRules(rules).length > 0 ? viewFor(rules, own) : registry),
   }
+  const viewFor = (rules: RuntimeRules, own: Agent<unknown> | undefined): AgentRegistry => {
+    const merged = mergeRules(runtimeRules, rules)
+    const seen = new Map<string, Agent<unknown>>()
+    const find = (name: string): Agent<unknown> | undefined => {
+      const source = name === own?.name ? own : sources.get(name)
+      const found = seen.get(name) ?? (source && ruled(source, merged, registerInRun))
+      if (found) seen.set(name, found)
+      return found
+    }
+    const registerInRun = (agent: Agent<unknown>): Agent<unknown> => {
+      if (agent.name !== own?.name) register(agent)
+      return find(agent.name) ?? agent
+    }
+    return {
+      ...registry,
+      register: registerInRun,
+      find,
+      inRun: (more, other = own) => registry.inRun(more, other),
+    }
+  }
+  return registry
 }
 
 /** Returns an agent with the rules of a runtime: for a replay, which gets the agents of the run. */

@@ -412,6 +412,29 @@ export interface RunLabels {
   readonly metadata?: JsonObject
 }
 
+/** The options of a run that are code, or say how its agents are driven. */
+export const runRuleOptions = [
+  'approval',
+  'guardrails',
+  'handoffFilter',
+  'nestHandoffHistory',
+  'handoffHistoryMapper',
+  'inputFilter',
+  'prepareTurn',
+  'outputStream',
+] as const
+export type RunRuleOption = (typeof runRuleOptions)[number]
+
+/** An option of a run that is code, as the ledger names it: by its name, and the digest of its text. */
+export interface RunRule {
+  readonly option: RunRuleOption
+  readonly name: string
+  readonly digest: string
+}
+
+/** Checks a rule of a run. */
+export const runRule: Schema<RunRule> = objectOf({ option: wordOf(runRuleOptions), name: text, digest: text })
+
 /** The model of a run, which replaces the model of each agent, with the settings of its adapter. */
 export interface GivenModel extends FallbackModel {
   readonly options?: JsonObject
@@ -439,12 +462,19 @@ export interface RunGiven {
   readonly givenLimits?: Limits
   /** Who started it, as the application names its callers. The context is made for them. */
   readonly owner?: string
+  /** Code of its own. A resume has to be given it again. */
+  readonly rules?: readonly RunRule[]
+  /** No traces are made of it, nor of its child runs. */
+  readonly tracing?: false
+  /** Traces of it, and of its child runs, hold no content. */
+  readonly traceContent?: false
 }
 
 /** These fields alone, of what has more. */
 export function pickGiven(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
   const { givenModel, modelSettings, toolChoice, parallelToolCalls, recording } = run
   const { labels, deadlineAt, idempotencyKey, givenLimits, owner, providerState } = run
+  const { rules, tracing, traceContent } = run
   return omitUndefined({
     givenModel,
     modelSettings,
@@ -457,6 +487,9 @@ export function pickGiven(run: { readonly [Name in keyof RunGiven]?: RunGiven[Na
     idempotencyKey,
     givenLimits,
     owner,
+    rules,
+    tracing,
+    traceContent,
   })
 }
 

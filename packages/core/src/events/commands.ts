@@ -53,6 +53,8 @@ export interface ResumeCommand {
   readonly why: ResumeReason
   /** The definition of the agent's code now. */
   readonly definition: AgentDefinition
+  /** Code of the run that the process was not given. */
+  readonly lacks?: EventBodies['run_resumed']['lacks']
 }
 
 /** What someone says of a run after its end: a score, a note, or both. Only the runtime sends it. */

@@ -6,6 +6,8 @@ import {
   requestAddition,
   type RequestAddition,
   type RunGiven,
+  type RunRule,
+  runRule,
 } from './agent-definition.ts'
 import {
   type AssistantPart,
@@ -187,6 +189,8 @@ export interface EventBodies {
     readonly inDoubt: readonly ToolCallId[]
     /** The agent's definition as of today's code, if it differs from that of the start. */
     readonly definition?: AgentDefinition
+    /** Code of the run that this process was not given. */
+    readonly lacks?: readonly RunRule[]
   }
   /** The end, with the reason and the totals. Only feedback follows. */
   run_finished: {
@@ -563,6 +567,9 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     idempotencyKey: maybe(text),
     givenLimits: maybe(limits),
     owner: maybe(text),
+    rules: maybe(listOf(runRule)),
+    tracing: maybe(exactly(false)),
+    traceContent: maybe(exactly(false)),
     agent: text,
     definition: agentDefinition,
     limits,
@@ -606,6 +613,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     why: wordOf(resumeReasons),
     inDoubt: listOf(toolCallId),
     definition: maybe(agentDefinition),
+    lacks: maybe(listOf(runRule)),
   }),
   run_finished: fact('controller', {
     reason: wordOf(finishReasons),

@@ -185,6 +185,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
   run_started: (event) => ({
     ...keep(event, 'agent', 'limits', 'retry', 'sessionId', 'sessionPlace', 'parent', 'subject', 'owner'),
     ...keep(event, 'toolChoice', 'parallelToolCalls', 'recording', 'deadlineAt', 'withContext'),
+    ...keep(event, 'rules', 'tracing', 'traceContent'),
     ...mask(event, {
       definition: redactDefinition,
       standing: (list) => list.map(redactStanding),
@@ -210,7 +211,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     ...mask(event, { reason: redactText }),
   }),
   run_resumed: (event) => ({
-    ...keep(event, 'why', 'inDoubt'),
+    ...keep(event, 'why', 'inDoubt', 'lacks'),
     ...mask(event, { definition: redactDefinition }),
   }),
   run_finished: (event) => ({

@@ -407,7 +407,7 @@ function decideStart(state: RunState | undefined, command: StartCommand, { at: n
  * Records what a resume finds: the take-over, calls in doubt, and the failure of an attempt that no process
  * continues.
  */
-function decideResume(state: RunState, { why, definition }: ResumeCommand): Decision {
+function decideResume(state: RunState, { why, definition, lacks }: ResumeCommand): Decision {
   const inDoubt = openTurnCalls(state).filter(
     (call) => call.status === 'started' || call.status === 'in_doubt',
   )
@@ -418,6 +418,7 @@ function decideResume(state: RunState, { why, definition }: ResumeCommand): Deci
       why,
       inDoubt: inDoubt.map((call) => call.toolCallId),
       ...(definition.digest !== state.definition.digest && { definition }),
+      ...omitUndefined({ lacks }),
     },
   ]
   if (state.phase === 'streaming' && !state.attempt.failed) {
@@ -443,7 +444,8 @@ function recoverResume(
 ): ResumeCommand | undefined {
   if (event.type !== 'run_resumed') return undefined
   const resumed = event.definition ?? definition
-  return resumed && { type: 'resume', why: event.why, definition: resumed }
+  const { why, lacks } = event
+  return resumed && { type: 'resume', why, definition: resumed, ...omitUndefined({ lacks }) }
 }
 
 /** The inverse of `decideStart`. */

@@ -490,8 +490,9 @@ async function buildChildStart(
     relation: 'child' as const,
     ...omitUndefined({ writes, grant }),
   }
-  const { subject, owner, labels } = state
-  return { ...command, limits, parent, ...omitUndefined({ subject, owner, labels }) }
+  const { subject, owner, labels, tracing, traceContent } = state
+  const inherited = omitUndefined({ subject, owner, labels, tracing, traceContent })
+  return { ...command, limits, parent, ...inherited }
 }
 
 /**

@@ -284,7 +284,9 @@ export async function postCommand(
   const refusal =
     'refused' in decision
       ? decision.refused
-      : await findChangedInputRefusal(command, { runId: asked, parts, context: undefined })
+      : await findChangedInputRefusal(command, {
+          ...{ runId: asked, ledger, agents: parts.agents, clock: host.clock, context: undefined },
+        })
   if (refusal) {
     const sent = new SentCommands(asked, ledger, host.clock)
     return { ...(await sent.refused(command, refusal)), wake }

@@ -1,5 +1,7 @@
 import type { Agent } from '../agent/agent.ts'
 import { requireContext } from '../agent/prepare-turn.ts'
+import type { RuntimeRules } from '../agent/registry.ts'
+import { requireRules } from '../agent/run-rules.ts'
 import type { Outcome, ResultPart, UserPart } from '../events/content.ts'
 import {
   type EventOf,
@@ -136,7 +138,7 @@ function toHistoryFacts({ input, history = [], by, reason }: ForkEdit, state: Ru
 }
 
 /** Where a run is forked, and what changes after that. */
-export interface ForkOptions {
+export interface ForkOptions extends RuntimeRules {
   /** The last event that the fork shares. */
   readonly atSeq: number
   readonly edit?: ForkEdit | undefined
@@ -178,6 +180,7 @@ export async function buildFork(
   }: ForkOptions & {
     readonly context?: unknown
   },
+  drift: Parameters<typeof requireRules>[2],
 ): Promise<readonly RuntimeEvent[]> {
   const from = parseRunId(source)
   if (from === undefined || (await ledger.head(from)) === undefined) throw new RunNotFoundError(source)
@@ -185,6 +188,7 @@ export async function buildFork(
   for await (const event of ledger.read(from, { toSeq: atSeq })) shared.push(event)
   const before = requireForkable(auditAll(shared), source, atSeq)
   requireContext(before, context)
+  requireRules(runId, before.rules ?? [], drift)
   const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const events = [

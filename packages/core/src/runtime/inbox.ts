@@ -18,6 +18,7 @@ import { forwardToChild, readRecordedEnding, toSettleCommand } from './children.
 import { requireLastEpoch } from './leases.ts'
 import type { Mail } from './mailbox.ts'
 import type { RunContext } from './run-context.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
 import { loadState } from './run-result.ts'
 
 /** The writer for which the inbox is read. */
@@ -135,7 +136,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     // their turn: a cancel stops the run at once.
     if (command.type === 'approve' && command.input) {
       const fault = await findChangedInputFault(command, state, {
-        agent: parts.agents.find(state.agent),
+        agent: this.#run.agents.find(state.agent),
         clock,
         context,
       })
@@ -215,13 +216,17 @@ async function findChangedInputFault(
 /** The same of a run as its ledger has it. */
 export async function findChangedInputRefusal(
   command: OutsideCommand,
-  { runId, parts, context }: Pick<RunContext, 'runId' | 'parts' | 'context'>,
+  {
+    runId,
+    ledger,
+    agents,
+    ...checking
+  }: Pick<RunContext, 'runId' | 'agents'> & Pick<RuntimeParts, 'ledger'> & Omit<Approver, 'agent'>,
 ): Promise<Refusal | undefined> {
-  const { ledger, agents, host } = parts
   const state = await loadState(ledger, runId)
   if (state === undefined) return undefined
   const agent = agents.find(state.agent)
-  return await findChangedInputFault(command, state, { agent, clock: host.clock, context })
+  return await findChangedInputFault(command, state, { agent, ...checking })
 }
 
 async function findOwnFault(

@@ -9,8 +9,10 @@ import {
   requireContext,
   TurnPreparation,
 } from '../agent/prepare-turn.ts'
+import type { AgentRegistry, RuntimeRules } from '../agent/registry.ts'
+import { findLackingRules, requireRules, restoreRules } from '../agent/run-rules.ts'
 import { listSourcedDefinitions, ToolsOfTurn } from '../agent/source-tools.ts'
-import { type AgentDefinition, applyGivenModel } from '../events/agent-definition.ts'
+import { type AgentDefinition, applyGivenModel, type RunRule } from '../events/agent-definition.ts'
 import { type ModelRef, isSameModel } from '../events/content.ts'
 import type { Signal } from '../events/signals.ts'
 import type { Rules } from '../machine/rules.ts'
@@ -49,6 +51,9 @@ export class RunContext implements ModelCallOwner {
   readonly model: Model | undefined
   /** Those of the runtime and of the run. */
   readonly hooks: readonly RunHooks[]
+  /** The agents, with the rules of this run. */
+  agents: AgentRegistry
+  readonly #given: RuntimeRules
   /** The application's context of this run; until the run is taken up, possibly a `ContextOfRecord`. */
   context: unknown
   /** The state that is on record. */
@@ -69,6 +74,8 @@ export class RunContext implements ModelCallOwner {
     this.host = { ...parts.host, clock: this.clock }
     this.context = given.context
     this.model = given.model
+    this.#given = given.rules
+    this.agents = parts.agents.inRun(given.rules)
     const { hooks } = parts.defaults
     this.hooks = given.hooks.length === 0 ? hooks : [...hooks, ...given.hooks]
   }
@@ -117,14 +124,23 @@ export class RunContext implements ModelCallOwner {
 
   /** Refuses a run that this runtime cannot drive, or is not to drive. */
   requireDrivable(state: RunState): void {
-    const { agent, definition, givenModel } = state
+    const { agent, definition, givenModel, rules = [] } = state
+    const { onDrift } = this.parts
+    this.agents = this.parts.agents.inRun(restoreRules(rules, this.#given))
+    requireRules(this.runId, rules, { given: this.#given, onDrift })
     const current = this.currentDefinition(state)
     requireContext(state, this.context)
     if (givenModel) this.#requireModel(givenModel.model)
-    if (this.parts.onDrift === 'continue' || current.digest === definition.digest) return
+    if (onDrift !== 'refuse' || current.digest === definition.digest) return
     throw new ConfigurationError(
       `Run ${this.runId} was started with another definition of the agent ${agent}, and onDrift is refuse. What differs: ${listDrift(definition, current).join(', ')}. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
     )
+  }
+
+  /** Code of the run that this process was not given; `undefined` if it has all. */
+  findLackingRules({ rules = [] }: RunState): readonly RunRule[] | undefined {
+    const lacking = findLackingRules(rules, this.#given)
+    return lacking.length > 0 ? lacking : undefined
   }
 
   post(signal: Signal): void {
@@ -154,7 +170,7 @@ export class RunContext implements ModelCallOwner {
   }
 
   #knownAgent(name: string): Agent<unknown> {
-    const agent = this.parts.agents.find(name)
+    const agent = this.agents.find(name)
     if (agent) return agent
     throw new ConfigurationError(
       `Run ${this.runId} belongs to the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,

@@ -1,6 +1,7 @@
 import { firstValueFrom, Subject } from 'rxjs'
 import type { RunHooks } from '../agent/hooks.ts'
 import { ContextOfRecord } from '../agent/prepare-turn.ts'
+import type { RuntimeRules } from '../agent/registry.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
 import { ignoreEnded } from '../ledger/append-rules.ts'
@@ -146,6 +147,7 @@ interface Given {
   readonly context: unknown
   readonly model: Model | undefined
   readonly hooks: readonly RunHooks[]
+  readonly rules: RuntimeRules
 }
 
 /**
@@ -162,7 +164,7 @@ export class RunDriver implements ErrorListener {
   /** How the run continues in other processes after it stopped here. */
   readonly elsewhere: StoppedElsewhere
   /** Given by the application, from the next drive on: a loop under way keeps what it began with. */
-  given: Given = { context: undefined, model: undefined, hooks: [] }
+  given: Given = { context: undefined, model: undefined, hooks: [], rules: {} }
   /** The next drive takes the run over also from a process that may be alive. */
   takesOver = false
   /** A call of this process waits for the run, so that its parent needs no other report of its end. */
@@ -192,12 +194,13 @@ export class RunDriver implements ErrorListener {
   }
 
   /** Takes what the application gives the run from here on; a loop under way keeps what it has. */
-  give({ context, model, hooks }: Given): void {
+  give({ context, model, hooks, rules }: Given): void {
     const { given } = this
     this.given = {
       context: context === undefined ? given.context : context,
       model: model ?? given.model,
       hooks: hooks.length > 0 ? hooks : given.hooks,
+      rules: { ...given.rules, ...rules },
     }
   }
 
@@ -437,7 +440,10 @@ export class RunDriver implements ErrorListener {
   async #deliverChecked(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
     await this.created
     const { runId, parts, given } = this
-    const fault = await findChangedInputRefusal(command, { runId, parts, context: given.context })
+    const { ledger, host } = parts
+    const agents = parts.agents.inRun(given.rules)
+    const about = { runId, ledger, agents, clock: host.clock, context: given.context }
+    const fault = await findChangedInputRefusal(command, about)
     return fault ? { accepted: false, ...fault } : await this.#deliver(command, key)
   }
 

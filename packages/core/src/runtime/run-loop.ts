@@ -11,6 +11,7 @@ import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
 import type { Cancel, Clock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
+import { omitUndefined } from '../values/json.ts'
 import { postEndedChildren } from './children.ts'
 import type { Stretch } from './drive.ts'
 import { Effects } from './effects.ts'
@@ -209,6 +210,7 @@ export class RunLoop {
         type: 'resume',
         why: requiredEffects(state).length > 0 ? 'crash' : 'command',
         definition: this.#run.currentDefinition(state),
+        ...omitUndefined({ lacks: this.#run.findLackingRules(state) }),
       }
       return await this.#drive()
     } finally {

@@ -2,6 +2,8 @@ import type { Agent } from '../agent/agent.ts'
 import { type GivenHooks, listHooks } from '../agent/hooks.ts'
 import { ContextOfRecord, toRecordedRun } from '../agent/prepare-turn.ts'
 import type { RunGiven } from '../events/agent-definition.ts'
+import type { RuntimeRules } from '../agent/registry.ts'
+import { pickRules } from '../agent/run-rules.ts'
 import type { StartCommand } from '../events/commands.ts'
 import type { Schedule } from '../events/event-parts.ts'
 import type { RunState } from '../machine/state.ts'
@@ -38,6 +40,7 @@ export interface GivenToRun {
   readonly context?: unknown
   readonly model?: Model | undefined
   readonly hooks?: GivenHooks | undefined
+  readonly rules?: RuntimeRules | undefined
 }
 
 /** How a run that begins is driven; by this process until it stops, unless it says otherwise. */
@@ -87,22 +90,21 @@ export class RunRegistry {
     const there = this.#drivers.get(runId)?.deref()
     if (there) return there
     const { agents } = this.parts
-    const find = (name: string): Agent<unknown> | undefined => (name === own?.name ? own : agents.find(name))
-    const driver = new RunDriver(runId, own ? { ...this.parts, agents: { ...agents, find } } : this.parts)
+    const driver = new RunDriver(runId, own ? { ...this.parts, agents: agents.inRun({}, own) } : this.parts)
     this.#drivers.set(runId, new WeakRef(driver))
     this.#forget.register(driver, runId)
     return driver
   }
 
   /** The driver of a run that a caller names, with what the application gives it. */
-  driverFor(text: string, { agent, context, model, hooks }: GivenToRun): RunDriver {
+  driverFor(text: string, { agent, context, model, hooks, rules }: GivenToRun): RunDriver {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
     if (agent) this.parts.agents.register(agent)
     if (model) this.parts.models.add(model)
     const driver = this.ensureDriver(runId)
-    driver.give({ context, model, hooks: listHooks(hooks) })
+    driver.give({ context, model, hooks: listHooks(hooks), rules: rules ?? {} })
     return driver
   }
 
@@ -112,7 +114,8 @@ export class RunRegistry {
     options: InContext<RunOptions>,
     { runId: known, isQueued = false, stretch, given, schedule }: HowDriven = {},
   ): StartedRun {
-    const { agents, newId, ledger, defaults } = this.parts
+    const { newId, ledger, defaults } = this.parts
+    const agents = this.parts.agents.inRun(options)
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
     const keyed = known ?? (idempotencyKey === undefined ? undefined : deriveRunId(idempotencyKey))
@@ -149,7 +152,7 @@ export class RunRegistry {
       waits: whenBusy === 'wait',
       asked: () => toCancelCommand(signal),
     }
-    const started = { context, model, hooks }
+    const started = { context, model, hooks, rules: pickRules(options) }
     const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
     const order = { agent: agent.name, message, history, sessionId, subject, ...own }
     const run =
@@ -192,12 +195,13 @@ export class RunRegistry {
 
   fork(source: string, options: InContext<ForkOptions>): RunDriver {
     this.requireOpen()
-    const { ledger, agents, newId } = this.parts
+    const { ledger, newId, onDrift } = this.parts
     const runId = newId()
-    const driver = this.ensureDriver(runId, options.agent && agents.priced(options.agent))
-    driver.give({ context: options.context, model: undefined, hooks: [] })
+    const driver = this.ensureDriver(runId, options.agent)
+    const rules = pickRules(options)
+    driver.give({ context: options.context, model: undefined, hooks: [], rules })
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
-    driver.fork(() => buildFork(ledger, { source, runId }, own))
+    driver.fork(() => buildFork(ledger, { source, runId }, own, { given: rules, onDrift }))
     return driver
   }
 

@@ -79,15 +79,22 @@ export interface RuntimeOptions extends RuntimeRules {
   readonly models?: readonly Model[] | undefined
   /**
    * For a resume, if the agent's code differs from the recorded definition: `continue` with the code, and record it
-   * (the default), or `refuse`.
+   * (the default), or `refuse`. A run with rules of its own continues without one of them only if `continue` is given.
    */
   readonly onDrift?: 'continue' | 'refuse' | undefined
   /** Time, timers, randomness, and the report of stray errors; each defaults to that of the host. */
   readonly host?: { readonly [Part in keyof Host]?: Host[Part] | undefined } | undefined
 }
 
-/** Options of one run. Those about models and tools also apply to the agents that take over in it. */
-export interface RunOptions extends PastOptions, LabelOptions {
+/**
+ * Options of one run. Those about models and tools also apply to the agents that take over in it. Rules of the run
+ * (`guardrails`, `approval`, `prepareTurn`, `outputStream`) are added to those of the runtime, filters
+ * (`handoffFilter`,
+ * `nestHandoffHistory`, `handoffHistoryMapper`, `inputFilter`) replace them; child runs have neither. The ledger
+ * records the name and
+ * the digest of such code: give it to a resume again.
+ */
+export interface RunOptions extends PastOptions, LabelOptions, RuntimeRules {
   /** Limits of this run, over those of the agent. */
   readonly limits?: GivenLimits | undefined
   /**
@@ -115,6 +122,10 @@ export interface RunOptions extends PastOptions, LabelOptions {
    * Continues a conversation that the provider keeps under this id; the provider adds the messages of this run to it.
    */
   readonly conversationId?: string | undefined
+  /** `false`: no traces are made of the run and its child runs, live or from the record. */
+  readonly tracing?: boolean | undefined
+  /** `false`: traces of the run and its child runs hold no content, whatever the exporter says. */
+  readonly traceContent?: boolean | undefined
   /** Functions that observe the run. Not recorded: give them to a resume again. */
   readonly hooks?: GivenHooks | undefined
   /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */
@@ -159,8 +170,8 @@ export type Given<Options, Context> =
     ? [options?: Options & ContextOption<Context>]
     : [options: Options & ContextOption<Context>]
 
-/** Options for resuming a run. */
-export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
+/** Options for resuming a run. Rules that it was started with have to be given again. */
+export interface ResumeOptions<Output = unknown, in Context = AnyContext> extends RuntimeRules {
   /** The agent that the run was started with, for the type of its output; it need not be among those of the runtime. */
   readonly agent?: Agent<Output, Context> | undefined
   /** The application's context of the run. It is not recorded, so pass it again. */
@@ -228,6 +239,7 @@ export interface ScheduleOptions extends Omit<
   | 'signal'
   | 'previousResponseId'
   | 'conversationId'
+  | keyof RuntimeRules
 > {
   /** What each run is asked. */
   readonly input: RunInput
@@ -314,15 +326,12 @@ export interface Runtime {
    */
   resume<Output, Context>(
     runId: string,
-    options: { readonly agent: Agent<Output, Context> } & Pick<
-      ResumeOptions,
-      'model' | 'hooks' | 'takeOver'
-    > &
+    options: { readonly agent: Agent<Output, Context> } & Omit<ResumeOptions, 'agent' | 'context'> &
       ContextOption<Context>,
   ): Run<Output>
   resume<Output = unknown>(
     runId: string,
-    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks' | 'takeOver'>>,
+    options?: InContext<Omit<ResumeOptions, 'agent' | 'context'>>,
   ): Run<Output>
   /**
    * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
@@ -344,7 +353,7 @@ export interface Runtime {
     toolCallId: string,
     result: SettledResult,
     options?: InContext<
-      Pick<ResumeOptions, 'model' | 'hooks'> & {
+      Omit<ResumeOptions, 'agent' | 'context' | 'takeOver'> & {
         readonly by?: string | undefined
         readonly reason?: string | undefined
       }
@@ -544,6 +553,9 @@ const ownOptions = {
   recording: maybe(someRecording),
   signal: maybe(someSignal),
   hooks: maybe(someHooks),
+  ...someRules,
+  tracing: maybe(trueOrFalse),
+  traceContent: maybe(trueOrFalse),
   idempotencyKey: maybe(filledText),
   deadline: maybe(moment),
   workflowName: maybe(filledText),
@@ -574,6 +586,13 @@ const runNames = {
   run_id: 'idempotencyKey',
   configurable: 'context',
   recursionLimit: 'limits.maxTurns',
+  inputGuardrails: 'guardrails',
+  outputGuardrails: 'guardrails',
+  handoffInputFilter: 'handoffFilter',
+  callModelInputFilter: 'inputFilter',
+  tracingDisabled: 'tracing',
+  traceIncludeSensitiveData: 'traceContent',
+  traceMetadata: 'metadata',
 }
 
 const runOptions = fields<InContext<RunOptions>>(
@@ -607,6 +626,8 @@ export const scheduleOptions: Schema = fields<InContext<ScheduleOptions>>(
     metadata: ownOptions.metadata,
     subject: ownOptions.subject,
     owner: ownOptions.owner,
+    tracing: ownOptions.tracing,
+    traceContent: ownOptions.traceContent,
     context: ownOptions.context,
     input: anyValue,
     cron: maybe(filledText),
@@ -677,6 +698,7 @@ export const forkOptions: Schema = fields<InContext<ForkOptions>>(
     owner: maybe(filledText),
     mayFollow: maybe(anyFunction),
     context: maybe(anyValue),
+    ...someRules,
   },
   { input: 'edit.input', results: 'edit.results' },
 )
@@ -686,6 +708,7 @@ const continued = {
   context: maybe(anyValue),
   model: maybe(calledModel),
   hooks: maybe(someHooks),
+  ...someRules,
 }
 
 export const resumeOptions: Schema = fields<ResumeOptions>({

@@ -29,8 +29,8 @@ export interface RuntimeParts {
   readonly contextOf?: (run: RecordedRun) => unknown
   /** Text of replies is passed on before it is on record. */
   readonly passesLiveText: boolean
-  /** For a run whose agent has other code now. */
-  readonly onDrift: 'continue' | 'refuse'
+  /** For a run whose agent, or which itself, has other code now. */
+  readonly onDrift: 'continue' | 'refuse' | undefined
   /** Makes ids of runs and keys of inbox entries, unique for ever. */
   readonly newId: () => RunId
   /** How the last runs of sessions ended here. */

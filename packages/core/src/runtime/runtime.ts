@@ -2,6 +2,7 @@ import { placeFault } from '../values/schema.ts'
 import type { Agent } from '../agent/agent.ts'
 import { listHooks } from '../agent/hooks.ts'
 import { type AgentRegistry, createAgentRegistry, KnownModels } from '../agent/registry.ts'
+import { pickRules } from '../agent/run-rules.ts'
 import { outsideCommand, type OutsideCommand } from '../events/commands.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { requireTextId } from '../ledger/queries.ts'
@@ -68,7 +69,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireTextId('resume', runId)
       requireOptions('resume', resumeOptions, own)
-      const driver = runs.driverFor(runId, own)
+      const driver = runs.driverFor(runId, { ...own, rules: pickRules(own) })
       if (own.takeOver) driver.takesOver = true
       driver.drive({ withChildren: true })
       return createRun(driver, { agent: own.agent })
@@ -94,7 +95,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         requireOptions('settle', settleOptions, own)
         const { by, reason } = own
         return await runs
-          .driverFor(runId, own)
+          .driverFor(runId, { ...own, rules: pickRules(own) })
           .send({ type: 'settle', toolCallId, ...toSettlement(result), ...omitUndefined({ by, reason }) })
       }),
     feedback: (runId, feedback, own = {}) =>
@@ -158,7 +159,7 @@ function createRegistry({
   ledger,
   agents: known = [],
   prices = {},
-  onDrift = 'continue',
+  onDrift,
   host: own = {},
   models: given = [],
   model,

@@ -1,7 +1,13 @@
 import { type Agent, someLimits, omitIfEmpty } from '../agent/agent.ts'
 import { readAdapterSettings } from '../agent/define-agent.ts'
 import { toDefinitionIn } from '../agent/prepare-turn.ts'
-import { type AgentRegistry, listAgentsInRun, listReachableAgents } from '../agent/registry.ts'
+import {
+  type AgentRegistry,
+  listAgentsInRun,
+  listReachableAgents,
+  type RuntimeRules,
+} from '../agent/registry.ts'
+import { listRules } from '../agent/run-rules.ts'
 import {
   applyGivenModel,
   type FallbackModel,
@@ -137,7 +143,7 @@ export const someToolChoice: Schema = textOr(
 )
 
 /** Options of a run that its first event records, over whatever its agents say. */
-export interface RecordedOptions extends LabelOptions {
+export interface RecordedOptions extends LabelOptions, RuntimeRules {
   readonly model?: Model | undefined
   readonly modelSettings?: ModelSettings | undefined
   readonly toolChoice?: GivenToolChoice | undefined
@@ -149,6 +155,8 @@ export interface RecordedOptions extends LabelOptions {
   readonly deadline?: Date | number | undefined
   readonly limits?: GivenLimits | undefined
   readonly owner?: string | undefined
+  readonly tracing?: boolean | undefined
+  readonly traceContent?: boolean | undefined
 }
 
 /** The options of a run over those of its runtime: each setting wins alone. */
@@ -173,6 +181,7 @@ export function resolveOptions(
   const { model, modelSettings, toolChoice, parallelToolCalls, recording } = options
   const { idempotencyKey, deadline, limits, owner } = options
   const { workflowName, traceId, groupId, tags, metadata } = options
+  const rules = listRules(options)
   if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
   return omitUndefined({
     givenModel: model && toGivenModel(model, findPrice),
@@ -190,6 +199,9 @@ export function resolveOptions(
     idempotencyKey,
     givenLimits: idempotencyKey === undefined ? undefined : omitIfEmpty(limits),
     owner,
+    rules: rules.length > 0 ? rules : undefined,
+    tracing: options.tracing === false ? (false as const) : undefined,
+    traceContent: options.traceContent === false ? (false as const) : undefined,
   })
 }
 
