@@ -11,7 +11,7 @@ const patterns = (...banned: readonly Banned[]): DummyRuleMap => ({
   'typescript/no-restricted-imports': ['error', { patterns: banned }],
 })
 
-const packages = 'core|testkit|providers|ledger|replay|tools|inspector|server|otel|engines|cli'
+const packages = 'core|testkit|providers|ledger|replay|tools|inspector|server|otel|engines|evals|cli'
 const otherPackage: Banned = {
   regex: `^(\\.\\./)+(packages/)?(${packages})/(src|test|dist|lib)/`,
   message: 'Reaches into another package. Import what it exports.',
@@ -168,28 +168,33 @@ export default defineConfig({
     },
     mayNotImport(
       'packages/{providers,ledger,tools,otel,engines}/src/**',
-      'core/testing|testkit|providers|ledger|replay|tools|server|otel|engines|cli',
+      'core/testing|testkit|providers|ledger|replay|tools|server|otel|engines|evals|cli',
       'It stands on core only, never on its test parts.',
     ),
     mayNotImport(
       'packages/replay/src/**',
-      'core/testing|testkit|ledger/\\w+|providers|replay|tools|inspector|server|otel|engines|cli',
+      'core/testing|testkit|ledger/\\w+|providers|replay|tools|inspector|server|otel|engines|evals|cli',
       'It stands on core and on functions of ledger, and touches no store.',
     ),
     mayNotImport(
+      'packages/evals/src/**',
+      'core/testing|testkit|ledger/\\w+|providers|tools|inspector|server|otel|engines|evals|cli',
+      'It stands on core and on functions of ledger and replay, and touches no store.',
+    ),
+    mayNotImport(
       'packages/server/src/**',
-      'core/testing|testkit|ledger/\\w+|providers|tools|server|otel|engines|cli',
+      'core/testing|testkit|ledger/\\w+|providers|tools|server|otel|engines|evals|cli',
       'It stands on core, on functions of ledger and replay, and on the page of inspector, and touches no store.',
     ),
     mayNotImport(
       'packages/testkit/src/**',
-      'core/testing|testkit|providers|ledger|replay|tools|server|otel|engines|cli',
+      'core/testing|testkit|providers|ledger|replay|tools|server|otel|engines|evals|cli',
       'It stands on core only.',
     ),
     // What a contract hands on is for those who test a ledger, or a model, of their own.
     mayNotImport(
       ['packages/*/src/contract/**', 'packages/*/src/contract.ts'],
-      'providers|ledger|replay|tools|server|otel|engines|cli',
+      'providers|ledger|replay|tools|server|otel|engines|evals|cli',
       'A contract stands on core and its test parts only.',
     ),
     {

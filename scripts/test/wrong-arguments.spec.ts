@@ -97,6 +97,7 @@ const entries = await functionsOf([
   'server',
   'otel',
   'engines',
+  'evals',
   'cli',
 ])
 

@@ -180,7 +180,7 @@ export { toShownEvent } from './models/output.ts'
 export { askRepair, type CallChecker, checkCalls, type CheckContext, isUnfit } from './tools/check-calls.ts'
 export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
 export { AttemptTime } from './tools/tool-call.ts'
-export { findInputFault, type OutputReader } from './tools/tool-schema.ts'
+export { createSchemaReader, findInputFault, type OutputReader } from './tools/tool-schema.ts'
 
 // Agents
 export { isAgentTool } from './agent/agent-tool.ts'

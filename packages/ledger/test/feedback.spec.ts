@@ -55,11 +55,11 @@ describe.each(stores)('feedback on record %s', (_where, open) => {
     const ledger = opened()
     const runs = await playRuns(ledger, 4)
     const [none, low, mixed, noted] = runs as readonly [RunId, RunId, RunId, RunId]
-    const { feedback } = createRuntime({ ledger })
-    await feedback(low, { by: 'ada', score: 0.2 })
-    await feedback(mixed, { by: 'ada', score: 0.9 })
-    await feedback(mixed, { by: 'bob', score: 0.1 })
-    await feedback(noted, { by: 'bob', note: 'Hm.' })
+    const runtime = createRuntime({ ledger })
+    await runtime.feedback(low, { by: 'ada', score: 0.2 })
+    await runtime.feedback(mixed, { by: 'ada', score: 0.9 })
+    await runtime.feedback(mixed, { by: 'bob', score: 0.1 })
+    await runtime.feedback(noted, { by: 'bob', note: 'Hm.' })
     const found = async (filter: SummaryFilter['feedback']) => {
       const ids = await Array.fromAsync(readRunSummaries(ledger, { feedback: filter }), ({ runId }) => runId)
       return ids.toReversed()
@@ -86,7 +86,7 @@ describe.each(stores)('feedback on record %s', (_where, open) => {
     const ledger = opened()
     const [runId] = (await playRuns(ledger, 1)) as [RunId]
     const [before] = await Array.fromAsync(readRunSummaries(ledger))
-    const later = { now: () => Date.now() + 3_600_000, schedule: () => () => {} }
+    const later = { now: () => Date.UTC(2100, 0), schedule: () => () => {} }
     await createRuntime({ ledger, host: { clock: later } }).feedback(runId, { by: 'ada', score: 1 })
     const [after] = await Array.fromAsync(readRunSummaries(ledger))
     const feedback = { count: 1, lowest: 1, highest: 1 }
@@ -123,14 +123,14 @@ it('keeps the score, and neither the note nor its place in a search, once it is 
   const ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
   const [runId] = (await playRuns(ledger, 1)) as [RunId]
-  const { feedback } = createRuntime({ ledger })
-  await feedback(runId, { by: 'ada', score: 0, note: 'My number is 123.' })
+  const runtime = createRuntime({ ledger })
+  await runtime.feedback(runId, { by: 'ada', score: 0, note: 'My number is 123.' })
   await redact(ledger, runId, 'all', { by: 'dpo', reason: 'asked for' })
   const last = (await Array.fromAsync(ledger.read(runId))).at(-1)
   expect(last).toMatchObject({ type: 'feedback_given', by: 'ada', score: 0, removed: { by: 'dpo' } })
   expect(JSON.stringify(last)).not.toContain('123')
   expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
   // A run without its content takes more of it.
-  expect(await feedback(runId, { by: 'bob', score: 1 })).toEqual({ accepted: true })
+  expect(await runtime.feedback(runId, { by: 'bob', score: 1 })).toEqual({ accepted: true })
   expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
 })

@@ -13,3 +13,4 @@ export {
   replayRegression,
   type ReplayRegressionOptions,
 } from './regression.ts'
+export { maskSecrets } from './secrets.ts'

@@ -1,5 +1,11 @@
 import { isRegExp } from 'node:util/types'
-import { findKeys, option, type OptionalSchema, type TextSpan } from '@tallystick/core/internal'
+import {
+  findKeys,
+  option,
+  type OptionalSchema,
+  requireOptions,
+  type TextSpan,
+} from '@tallystick/core/internal'
 import { type Json, parseToolCallId } from '@tallystick/core/vocabulary'
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
 
@@ -368,6 +374,15 @@ export class SecretMask {
       Object.entries(value).map(([name, field]) => [name, this.#masked(field, isSecretName(name))]),
     )
   }
+}
+
+/**
+ * A JSON value with every text masked that looks like a secret, as `exportRegression` masks them. `secrets` are patterns of further
+ * ones. Throws a `ConfigurationError` for patterns that are none.
+ */
+export function maskSecrets<T>(value: T, secrets?: readonly RegExp[]): T {
+  requireOptions('maskSecrets', ownSecretPatterns, secrets, 'secrets')
+  return new SecretMask(secrets).value(value)
 }
 
 /** A run of backslashes with what it may escape, or one other character. */

@@ -1,0 +1,253 @@
+import { createReadStream } from 'node:fs'
+import {
+  ConfigurationError,
+  type Feedback,
+  joinText,
+  type Ledger,
+  type Message,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { omitUndefined, option, requireLedger, requireOptions, type Schema } from '@tallystick/core/internal'
+import { evolve, type RunState, toTranscript } from '@tallystick/core/machine'
+import {
+  type EventOf,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  outcomes,
+  type ResultPart,
+  type UserPart,
+} from '@tallystick/core/vocabulary'
+import { readRunSummaries, splitLines, type SummaryFilter } from '@tallystick/ledger'
+import { maskSecrets } from '@tallystick/replay'
+
+/** A call of a recorded run, and its result. */
+export interface CaseCall {
+  readonly tool: string
+  /** As the model asked. */
+  readonly input: JsonObject
+  /** As the tool got it, where a person, a guardrail or a repair changed it. */
+  readonly ran?: JsonObject | undefined
+  readonly outcome: Outcome
+  readonly content: string | readonly ResultPart[]
+  /** A child run made it: its result is served, and it is not part of the run's own sequence of calls. */
+  readonly child?: true | undefined
+}
+
+/** What an agent is asked, what its tools answered, and what it should say. In a file one line of JSON. */
+export interface EvalCase {
+  /** Unique among the cases; the id of the run that it was made of. */
+  readonly id: string
+  readonly input: string | readonly UserPart[]
+  /** The messages before the input. */
+  readonly history?: readonly Message[] | undefined
+  /** The calls of the recorded run, in order. Absent where nothing was recorded: then no call is another one than before. */
+  readonly calls?: readonly CaseCall[] | undefined
+  /** What scorers compare with: the text of the answer, or the output of the agent as JSON. */
+  readonly expected?: Json | undefined
+  /** The agent of the recorded run, how that ended, and what was said of it. */
+  readonly agent?: string | undefined
+  readonly reason?: string | undefined
+  readonly feedback?: readonly Feedback[] | undefined
+  readonly tags?: readonly string[] | undefined
+}
+
+const { anyObject, anyText, fields, filledText, listOf, maybe, oneOf, valueThat } = option
+const textOrParts = valueThat(
+  'a text or a list of parts',
+  (value) => typeof value === 'string' || Array.isArray(value),
+)
+const anything = valueThat('anything', () => true)
+
+/** Checks a case. Its messages and parts are checked by the run that gets them. */
+export const someCase: Schema = fields<EvalCase>(
+  {
+    id: filledText,
+    input: textOrParts,
+    history: maybe(listOf(anyObject)),
+    calls: maybe(
+      listOf(
+        fields<CaseCall>({
+          tool: filledText,
+          input: anyObject,
+          ran: maybe(anyObject),
+          outcome: oneOf(outcomes),
+          content: textOrParts,
+          child: maybe(valueThat('true', (value) => value === true)),
+        }),
+      ),
+    ),
+    expected: maybe(anything),
+    agent: maybe(anyText),
+    reason: maybe(anyText),
+    feedback: maybe(listOf(anyObject)),
+    tags: maybe(listOf(anyText)),
+  },
+  { output: 'expected', ideal: 'expected', messages: 'history' },
+)
+
+/** Options of `collectCases`. */
+export interface CollectOptions {
+  /** Chooses the runs, as for `readRunSummaries`. */
+  readonly where?: Omit<SummaryFilter, 'before'> | undefined
+  /** Patterns of further secrets to mask. If a pattern has a group, the match of the group is masked. */
+  readonly secrets?: readonly RegExp[] | undefined
+  /** Called for each run that makes no case, with the reason. */
+  readonly onSkipped?: ((runId: RunId, reason: string) => void) | undefined
+}
+
+const collectOptions = fields<CollectOptions>({
+  where: maybe(anyObject),
+  secrets: maybe(listOf(valueThat('a RegExp', (value) => value instanceof RegExp))),
+  onSkipped: maybe(option.anyFunction),
+})
+
+/**
+ * Makes cases of the runs of a ledger, the newest first: their first input, the messages before it, the results of their tools,
+ * and their answer as what is expected. What looks like a secret is masked. Child runs are part of their root run; runs that have
+ * not ended, or of which content was removed, make no case.
+ */
+export async function* collectCases(ledger: Ledger, options: CollectOptions = {}): AsyncGenerator<EvalCase> {
+  requireLedger('collectCases', ledger)
+  requireOptions('collectCases', collectOptions, options)
+  const { where = {}, secrets, onSkipped = () => {} } = options
+  for await (const run of readRunSummaries(ledger, where)) {
+    const { runId } = run
+    if ('parent' in run && run.parent?.relation === 'child') continue
+    try {
+      const made = await makeCase(ledger, runId)
+      if (typeof made === 'string') onSkipped(runId, made)
+      else yield { ...maskSecrets(made, secrets), id: runId }
+    } catch (error) {
+      onSkipped(runId, error instanceof Error ? error.message : String(error))
+    }
+  }
+}
+
+/** The case of one run, or why it makes none. */
+async function makeCase(ledger: Ledger, runId: RunId): Promise<EvalCase | string> {
+  let before: RunState | undefined
+  let state: RunState | undefined
+  let input: EventOf<'input_received'> | undefined
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) {
+    if (event.removed !== undefined) return 'content of it was removed'
+    if (event.type === 'input_received' && input === undefined) {
+      input = event
+      before = state
+    }
+    state = evolve(state, event)
+    events.push(event)
+  }
+  if (state?.phase !== 'done') return 'it has not ended'
+  if (input === undefined) return 'it has no input'
+  const calls = await collectCalls(ledger, events, false)
+  if (calls === undefined) return 'content of a child run was removed'
+  const history = before ? toTranscript(before) : []
+  const feedback = events.flatMap((event): Feedback[] =>
+    event.type === 'feedback_given'
+      ? [{ by: event.by, ...omitUndefined({ score: event.score, note: event.note }) }]
+      : [],
+  )
+  const expected = state.output
+    ? state.output.value
+    : state.reason === 'answered'
+      ? state.lastText
+      : undefined
+  return {
+    id: runId,
+    input: toShort(input.message.parts),
+    ...(history.length > 0 && { history }),
+    calls,
+    ...(expected !== undefined && { expected }),
+    agent: state.agent,
+    reason: state.reason,
+    ...(feedback.length > 0 && { feedback }),
+    ...omitUndefined({ tags: state.labels?.tags }),
+  }
+}
+
+/** The calls of a run with a result, those of its child runs behind them; `undefined` if content of a child run is gone. */
+async function collectCalls(
+  ledger: Ledger,
+  events: readonly RuntimeEvent[],
+  isChild: boolean,
+): Promise<readonly CaseCall[] | undefined> {
+  const asked = new Map<string, JsonObject>()
+  const children = new Set<RunId>()
+  // In the order of the requests: results of reads come as they end.
+  const open = new Map<
+    string,
+    Pick<CaseCall, 'tool' | 'input' | 'ran'> & { result?: EventOf<'tool_result'> }
+  >()
+  for (const event of events) {
+    if (event.type === 'tool_request_ready') asked.set(event.toolCallId, event.input)
+    if (event.type === 'tool_requests_collected') {
+      for (const { toolCallId, name: tool, input: ran } of event.calls)
+        open.set(toolCallId, { tool, input: asked.get(toolCallId) ?? {}, ...omitUndefined({ ran }) })
+    }
+    const call = event.toolCallId === undefined ? undefined : open.get(event.toolCallId)
+    if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
+    if (event.type === 'approval_decided' && event.input && call)
+      open.set(event.toolCallId, { ...call, ran: event.input })
+    if (event.type === 'tool_result' && call) call.result = event
+  }
+  const calls = [...open.values()].flatMap(({ result, ...call }): CaseCall[] => {
+    if (result === undefined) return []
+    const { outcome, projected, content } = result
+    return [{ ...call, outcome, content: toShort(projected ?? content), ...(isChild && { child: true }) }]
+  })
+  for (const child of children) {
+    const own: RuntimeEvent[] = []
+    for await (const event of ledger.read(child)) {
+      if (event.removed !== undefined) return undefined
+      own.push(event)
+    }
+    const more = await collectCalls(ledger, own, true)
+    if (more === undefined) return undefined
+    calls.push(...more)
+  }
+  return calls
+}
+
+/** A single text as a text. */
+function toShort<Part extends { readonly type: string }>(parts: readonly Part[]): string | readonly Part[] {
+  return parts.length === 1 && parts[0]?.type === 'text' && Object.keys(parts[0]).length === 2
+    ? joinText(parts)
+    : parts
+}
+
+const decoder = new TextDecoder()
+const aPath = valueThat('the path of a file', (value) => typeof value === 'string' && value !== '')
+
+/**
+ * Reads cases from a file of JSON Lines, one at a time, and skips empty lines. Rejects with a `ConfigurationError` that names the
+ * line which holds no case.
+ */
+export async function* readCases(path: string): AsyncGenerator<EvalCase> {
+  requireOptions('readCases', aPath, path, 'the path')
+  let line = 0
+  for await (const bytes of splitLines(createReadStream(path))) {
+    line++
+    const text = decoder.decode(bytes)
+    if (text.trim() === '') continue
+    yield parseCase(text, `Line ${line} of ${path}`)
+  }
+}
+
+function parseCase(text: string, subject: string): EvalCase {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new ConfigurationError(
+      `${subject} is not JSON. Write one case a line, as tallystick dataset does.`,
+      {
+        cause,
+      },
+    )
+  }
+  requireOptions(subject, someCase, value, 'the case')
+  return value as EvalCase
+}
