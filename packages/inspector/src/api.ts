@@ -217,7 +217,8 @@ export interface RecordFault {
 /** The last event of a run that a signed checkpoint covers; 0 for none. */
 export interface SignedUpTo {
   readonly seq: number
-  /** The ledger, as the checkpoints name it. */
+  /** The ledger as the checkpoints name it, which is the name of their signer. */
   readonly origin: string
-  readonly broken?: RecordFault
+  /** What is not as it was signed; without `seq`, the checkpoints themselves. */
+  readonly broken?: Omit<RecordFault, 'seq'> & { readonly seq?: number }
 }

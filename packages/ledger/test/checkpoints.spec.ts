@@ -37,7 +37,7 @@ describe('checkpoints', () => {
     expect(signature.subarray(0, 4).toString('hex')).toBe(id)
     const events = heads.reduce((sum, head) => sum + Number(head.split(' ')[1]), 0)
     expect(await compared()).toEqual({
-      ...{ scope: 'checkpoints', ok: true, checkpoints: 1, runs: 2, events, broken: [] },
+      ...{ scope: 'checkpoints', ok: true, origin, checkpoints: 1, runs: 2, events, broken: [] },
     })
   })
 

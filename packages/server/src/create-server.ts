@@ -16,6 +16,7 @@ import {
   requireOptions,
   type Schema,
 } from '@tallystick/core/internal'
+import { keepsProjections, type VerifyCheckpointsOptions } from '@tallystick/ledger'
 import { Hono } from 'hono'
 import { addA2a } from './a2a/routes.ts'
 import { addAgUi } from './ag-ui/routes.ts'
@@ -135,6 +136,11 @@ export interface ServerOptions {
    * as a cookie: it shows the runs that they see, and does what they may. Default: false.
    */
   readonly inspector?: boolean | InspectorOptions | undefined
+  /**
+   * Signed checkpoints of the ledger (`writeCheckpoint`), and the public key of their signer: `GET /runs/ID/verify` then says up to
+   * which event they cover the run. The file is read at each such request. Needs a ledger of `@tallystick/ledger`. Default: none.
+   */
+  readonly checkpoints?: Omit<VerifyCheckpointsOptions, 'runId'> | undefined
   /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -186,6 +192,13 @@ const secretText = valueThat(
 )
 
 const inspectorOptions = fields<InspectorOptions>({ title: maybe(anyText) })
+const checkpoints = fields<NonNullable<ServerOptions['checkpoints']>>({
+  file: filledText,
+  publicKey: valueThat('a public key, as PEM, a KeyObject, or the line of signed notes', (value) =>
+    ['string', 'object'].includes(typeof value),
+  ),
+  origin: maybe(anyText),
+})
 
 const serverOptions = fields<ServerOptions>(
   {
@@ -206,6 +219,7 @@ const serverOptions = fields<ServerOptions>(
     heartbeatMs: maybe(milliseconds),
     liveText: maybe(trueOrFalse),
     inspector: maybe((value) => (typeof value === 'boolean' ? undefined : inspectorOptions(value))),
+    checkpoints: maybe(checkpoints),
     report: maybe(anyFunction),
     clock: maybe(anyObject),
   },
@@ -224,6 +238,11 @@ function requireServerOptions(options: ServerOptions): void {
   if (options.drives === false && options.liveText === true) {
     throw new ConfigurationError(
       'createServer: liveText needs a process that drives runs, and drives is false. Leave one of them out.',
+    )
+  }
+  if (options.checkpoints !== undefined && !keepsProjections(ledger)) {
+    throw new ConfigurationError(
+      'createServer: checkpoints sign the chain of hashes of a ledger, and this one keeps none. Use a ledger of @tallystick/ledger, or leave checkpoints out.',
     )
   }
   if (options.drives !== false && options.engine !== undefined) {
@@ -281,6 +300,7 @@ export function createServer(options: ServerOptions): Server {
       bodyTimeoutMs: options.bodyTimeoutMs ?? 10_000,
       clock,
     },
+    checkpoints: options.checkpoints,
     places: createSealedPlaces(options.placeSecret),
     reads: new SharedReads(ledger),
     liveRuns: options.liveText === true ? new Map() : undefined,

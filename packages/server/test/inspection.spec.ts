@@ -1,10 +1,14 @@
-import { agentTool, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
-import { redact } from '@tallystick/ledger'
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { agentTool, createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
+import { redact, writeCheckpoint } from '@tallystick/ledger'
+import { createServer } from '@tallystick/server'
 import { scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { answerOf, openOffice, tellingAgent } from './kit/office.ts'
 import { inspectionCases } from './kit/inspection-cases.ts'
-import { temporaryLedger } from './kit/temporary-ledger.ts'
+import { temporaryFolder, temporaryLedger } from './kit/temporary-ledger.ts'
 
 describe('what the inspector reads, from a ledger file', () => {
   it.each(Object.entries(inspectionCases))('%s', async (_claim, holds) => {
@@ -149,5 +153,39 @@ describe('the first words of a run', () => {
     expect(await rows('?tag=pin')).toEqual([])
     const found = await answerOf(await office.send('/search?q=1234'))
     expect(found['hits']).toEqual([])
+  })
+})
+
+describe('signed checkpoints', () => {
+  it('say up to which event a run is as it was signed, and by whom', async () => {
+    const folder = temporaryFolder()
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const file = join(folder, 'checkpoints')
+    const ledger = temporaryLedger()
+    const office = await openOffice({ ledger, checkpoints: { file, publicKey } })
+    const signed = async (runId: string, its = office): Promise<unknown> =>
+      (await answerOf(await its.send(`/runs/${runId}/verify`)))['signed']
+    const runId = await office.start('boss')
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    expect(await signed(runId)).toMatchObject({ seq: 0, broken: { what: 'file' } })
+    await writeCheckpoint(ledger, { file, key: privateKey, origin: 'example.com/office' })
+    const { events } = await answerOf(await office.send(`/runs/${runId}/verify`))
+    expect(await signed(runId)).toEqual({ seq: events, origin: 'example.com/office' })
+    const later = await office.start('boss')
+    expect(await signed(later)).toEqual({ seq: 0, origin: 'example.com/office' })
+    const others = generateKeyPairSync('ed25519').publicKey
+    const mistrusting = await openOffice({ ledger, checkpoints: { file, publicKey: others } })
+    expect(await signed(runId, mistrusting)).toMatchObject({ seq: 0, broken: { what: 'signature' } })
+    writeFileSync(file, 'nonsense\n')
+    const found = await signed(runId)
+    expect(found).toMatchObject({ seq: 0, broken: { what: 'file', found: 'a damaged file' } })
+    expect(JSON.stringify(found)).not.toContain(folder)
+  })
+
+  it('need a ledger with a chain of hashes', () => {
+    const runtime = createRuntime({ ledger: memoryLedger() })
+    expect(() => createServer({ runtime, agents: [], checkpoints: { file: 'x', publicKey: 'y' } })).toThrow(
+      'checkpoints sign the chain of hashes',
+    )
   })
 })

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { Limits } from '@tallystick/core'
-import { isJsonObject, onLimits, readJson } from '@tallystick/core/internal'
+import { isJsonObject, omitUndefined, onLimits, readJson } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OnLimit } from '@tallystick/core/vocabulary'
+import type { VerifyCheckpointsOptions } from '@tallystick/ledger'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import { CommandError } from './exit-code.ts'
 
@@ -150,6 +151,31 @@ export function readGiven(file: string): string {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new CommandError('not_found', `${file} cannot be read (${reason}). Check the path.`, { cause })
   }
+}
+
+export const publicKeyHelp = 'public key of the signer: PEM, or the one-line form of signed notes'
+export const originHelp = 'origin that the checkpoints must have'
+
+interface GivenCheckpoints {
+  readonly checkpoints?: string
+  readonly publicKey?: string
+  readonly origin?: string
+}
+
+/** Reads which checkpoints are to be compared, if any are. Throws a `CommandError` for a file without a key, or a key without a file. */
+export function readCheckpointOptions({
+  checkpoints: file,
+  publicKey: keyFile,
+  origin,
+}: GivenCheckpoints): VerifyCheckpointsOptions | undefined {
+  if (file === undefined && keyFile === undefined) return undefined
+  if (file !== undefined && keyFile !== undefined) {
+    return { file, publicKey: readGiven(keyFile), ...omitUndefined({ origin }) }
+  }
+  throw new CommandError(
+    'usage',
+    'Checkpoints are verified with the public key of the signer: give both --checkpoints FILE and --public-key FILE.',
+  )
 }
 
 /** Options of the verbs that drive a run. */

@@ -1,6 +1,7 @@
 import { createRuntime, type Ledger } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { startWorker } from '@tallystick/engines'
+import type { VerifyCheckpointsOptions } from '@tallystick/ledger'
 import { pollingEngine } from '@tallystick/engines/polling'
 import { createServer, type Permission } from '@tallystick/server'
 import { type Listening, serve } from '@tallystick/server/node'
@@ -14,6 +15,8 @@ export interface InspectorSetup {
   readonly ledger: Ledger
   /** Of the page. */
   readonly title: string
+  /** What signed checkpoints are read from. */
+  readonly checkpoints?: VerifyCheckpointsOptions | undefined
   /** Absent for a process that drives nothing: decisions go on record, for the process that continues the run. */
   readonly configured: Configured | undefined
   readonly may: readonly Permission[]
@@ -27,7 +30,7 @@ export interface InspectorSetup {
 
 /** Serves the inspector on this machine, to those that the door lets in. */
 export async function serveInspector(context: CommandContext, setup: InspectorSetup): Promise<Listening> {
-  const { ledger, title, configured, may, supervises, door, port, howToEnter } = setup
+  const { ledger, title, checkpoints, configured, may, supervises, door, port, howToEnter } = setup
   const report = (error: unknown, what: string): void =>
     context.say(`error: ${what}: ${error instanceof Error ? error.message : String(error)}`)
   const runtime = configured
@@ -46,6 +49,7 @@ export async function serveInspector(context: CommandContext, setup: InspectorSe
     }),
     basePath: door.basePath,
     inspector: { title },
+    checkpoints,
     report,
   })
   const guarded = { ...server, fetch: door.guard(server, howToEnter) }

@@ -1,7 +1,16 @@
+import type { RunId } from '@tallystick/core'
+import { verifyCheckpoints } from '@tallystick/ledger'
 import type { Permission } from '@tallystick/server'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { firstValueFrom } from 'rxjs'
-import { configHelp, declareLedger, parsePort } from '../command/arguments.ts'
+import {
+  configHelp,
+  declareLedger,
+  originHelp,
+  parsePort,
+  publicKeyHelp,
+  readCheckpointOptions,
+} from '../command/arguments.ts'
 import { type CommandContext, formatCommand, toLedgerSource } from '../command/context.ts'
 import { type Configured, withConfig } from '../drive/agents.ts'
 import { hasConfig } from '../drive/config.ts'
@@ -39,7 +48,11 @@ export function declareInspect(verb: Command, context: CommandContext): void {
     .option('--port <number>', 'port to listen on (default: a free port)', parsePort)
     .option('--no-open', 'only print the URL')
     .option('--config <file>', `${configHelp}, to fork, start, resume and replay runs`)
-    .action(async (place, { allow = [], port, open: isOpened, config: file }) => {
+    .option('--checkpoints <file>', 'show up to which event these signed checkpoints cover a run')
+    .option('--public-key <file>', publicKeyHelp)
+    .option('--origin <name>', originHelp)
+    .action(async (place, { allow = [], port, open: isOpened, config: file, ...given }) => {
+      const checkpoints = readCheckpointOptions(given)
       const { workingDirectory, say, programName } = context
       const may = allow.flatMap((each): readonly Permission[] => allowances[each])
       const withAgents = async (use: (configured?: Configured) => Promise<void>): Promise<void> => {
@@ -50,12 +63,17 @@ export function declareInspect(verb: Command, context: CommandContext): void {
         await withConfig(context, { file, context: { verb: 'inspect', ledgerPath } }, use)
       }
       await runUntilStopped((stop$) =>
-        withSource(context, place, may.length > 0 ? 'write' : 'read', ({ ledger, title, isCopy }) =>
-          withAgents(async (configured) => {
+        withSource(context, place, may.length > 0 ? 'write' : 'read', async ({ ledger, title, isCopy }) => {
+          // What cannot be used is said now, and not to a browser.
+          if (checkpoints) await verifyCheckpoints(ledger, { ...checkpoints, runId: '' as RunId })
+          await withAgents(async (configured) => {
             const door = Door.make()
             const howToEnter = `Run <code>${formatCommand(programName, 'inspect')}</code> again: it prints a link, which lets one browser in.`
             try {
-              const setup = { ledger, title, configured, may, supervises: false, door, port, howToEnter }
+              const setup = {
+                ...{ ledger, title, checkpoints, configured, may },
+                ...{ supervises: false, door, port, howToEnter },
+              }
               await using listening = await serveInspector(context, setup)
               say(describeRights(allow, isCopy))
               const makeUrl = (): string => listening.url + door.issueTicket()
@@ -65,8 +83,8 @@ export function declareInspect(verb: Command, context: CommandContext): void {
             } finally {
               door.remove()
             }
-          }),
-        ),
+          })
+        }),
       )
     })
 }

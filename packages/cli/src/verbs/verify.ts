@@ -9,10 +9,16 @@ import {
   verifyRun,
   writeCheckpoint,
 } from '@tallystick/ledger'
-import { type Command, Option } from '@commander-js/extra-typings'
-import { declareLedger, readGiven } from '../command/arguments.ts'
+import type { Command } from '@commander-js/extra-typings'
+import {
+  declareLedger,
+  originHelp,
+  publicKeyHelp,
+  readCheckpointOptions,
+  readGiven,
+} from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
-import { CommandError, exitCodes } from '../command/exit-code.ts'
+import { exitCodes } from '../command/exit-code.ts'
 import { type Progress, withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
@@ -26,25 +32,18 @@ import type { Done } from '../verbs.ts'
  */
 export function declareVerify(verb: Command, context: CommandContext, done: Done): void {
   declareLedger(verb)
-    .addOption(new Option('--run <run>', 'only this run').conflicts('checkpoints'))
+    .option('--run <run>', 'only this run')
     .option('--checkpoints <file>', 'also compare the ledger with these signed checkpoints')
-    .option('--public-key <file>', 'public key of the signer: PEM, or the one-line form of signed notes')
-    .option('--origin <name>', 'origin that the checkpoints must have')
-    .action(async (ledgerPath, { run, checkpoints: file, publicKey: keyFile, origin }) => {
+    .option('--public-key <file>', publicKeyHelp)
+    .option('--origin <name>', originHelp)
+    .action(async (ledgerPath, { run, ...given }) => {
       const { paint, programName } = context
-      if ((file === undefined) !== (keyFile === undefined)) {
-        throw new CommandError(
-          'usage',
-          'Checkpoints are verified with the public key of the signer: give both --checkpoints FILE and --public-key FILE.',
-        )
-      }
-      const signed =
-        file === undefined || keyFile === undefined
-          ? undefined
-          : { file, publicKey: readGiven(keyFile), ...omitUndefined({ origin }) }
+      const signed = readCheckpointOptions(given)
       const exitCode = await withLedger(ledgerPath, 'read', async (ledger) => {
         const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
-        const verdict = signed ? await verifyCheckpoints(ledger, signed) : undefined
+        const verdict = signed
+          ? await verifyCheckpoints(ledger, { ...signed, ...omitUndefined({ runId: one }) })
+          : undefined
         /** The events that a valid signature covers. */
         const signedEvents = verdict?.ok === true ? verdict.events : 0
         const verdicts = one === undefined ? verifyLedger(ledger) : [await verifyRun(ledger, one)]

@@ -1,16 +1,19 @@
 // The page over a real ledger, in a real browser, while another process drives its runs.
+import { generateKeyPairSync } from 'node:crypto'
 import { stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createRuntime, defineAgent } from '@tallystick/core'
+import { ReplaySubject } from 'rxjs'
+import { createRuntime, defineAgent, type Model } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { lacksBrowser, openBrowser, type Browser } from '../../../../scripts/testing/browser.ts'
 import { awaitInspector, type Inspector, startInspector } from '../kit/inspector.ts'
 import { openShop, shopConfig, type Shop } from '../kit/shop.ts'
-import { startTallystickFrom } from '../kit/tallystick.ts'
+import { startTallystickFrom, tallystickHere } from '../kit/tallystick.ts'
 
 /** What axe finds wrong with the page as it is now: its rules, and where each is broken. */
 async function findBarriers(page: Page): Promise<readonly string[]> {
@@ -83,6 +86,65 @@ describe.skipIf(lacksBrowser)('the page over a ledger', () => {
     await conversation.getByText('They say: Yes').waitFor()
     await run.result
     await rowsOf(page).filter({ hasText: 'asker' }).getByRole('img', { name: 'done' }).waitFor()
+    expect(faults).toEqual([])
+  })
+
+  it('goes on from the record where it is loaded again while a reply streams', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    await using opened = await open(shop)
+    const { page, faults } = opened.browser
+    await rowsOf(page).first().waitFor()
+    const words = ['One. ', 'Two. ', 'Three.']
+    const signals$ = new ReplaySubject<ModelSignal>()
+    const say = (place: number): void => signals$.next({ type: 'model_text', part: 0, text: words[place]! })
+    const model: Model = { ...scriptedModel([]), stream: () => signals$ }
+    const agent = defineAgent({ name: 'counter', instructions: '', model })
+    const ledger = sqliteLedger(shop.ledgerPath)
+    await using closing = new AsyncDisposableStack()
+    closing.defer(() => ledger.close())
+    const run = createRuntime({ ledger }).run(agent, 'Count.')
+    signals$.next({ type: 'model_started' })
+    say(0)
+    await rowsOf(page).filter({ hasText: 'counter' }).getByRole('button').click()
+    const conversation = page.getByRole('region', { name: 'Conversation' })
+    await conversation.getByText('One.').waitFor()
+    await page.reload()
+    await conversation.getByText('One.').waitFor()
+    say(1)
+    await conversation.getByText('One. Two.').waitFor()
+    await page.reload()
+    say(2)
+    const parts = [{ type: 'text', part: 0, text: words.join('') }] as const
+    signals$.next({ type: 'model_finished', stopReason: 'end', parts })
+    signals$.complete()
+    await conversation.getByText('One. Two. Three.').waitFor()
+    await run.result
+    await rowsOf(page).filter({ hasText: 'counter' }).getByRole('img', { name: 'done' }).waitFor()
+    const shown = await conversation.innerText()
+    for (const word of ['Count.', ...words]) expect(shown.split(word.trim())).toHaveLength(2)
+    await page.getByRole('tab', { name: 'Events' }).click()
+    await page.getByText('run_finished').first().waitFor()
+    expect(await page.getByText('assistant_message_finished').count()).toBe(1)
+    expect(faults).toEqual([])
+  })
+
+  it('shows up to which event a run is signed, and by whom', async () => {
+    await using shop = await openShop()
+    const { runId, seq } = await shop.start()
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const [key, verifier, out] = ['key.pem', 'key.pub', 'checkpoints'].map((name) => join(shop.folder, name))
+    await writeFile(key!, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    await writeFile(verifier!, publicKey.export({ type: 'spki', format: 'pem' }))
+    const sign = ['checkpoint', shop.ledgerPath, '--out', out!, '--key', key!, '--origin', 'example.com/shop']
+    expect((await tallystickHere(...sign)).code).toBe(0)
+    await using opened = await open(shop, '--checkpoints', out!, '--public-key', verifier!)
+    const { page, faults } = opened.browser
+    await page.goto(`${opened.inspector.base}/inspector#run=${runId}&right=trust`)
+    const trust = page.locator('#right-panel')
+    await trust.getByText(`✎ signed to event ${seq} of ${seq}`).waitFor()
+    await trust.getByText('by example.com/shop').waitFor()
+    expect(await findBarriers(page)).toEqual([])
     expect(faults).toEqual([])
   })
 

@@ -254,10 +254,15 @@ export interface VerifyCheckpointsOptions {
   readonly publicKey: KeyLike
   /** The origin that the checkpoints must have. Default: that of the key, or else of the first checkpoint. */
   readonly origin?: string | undefined
+  /** Compares only this run. */
+  readonly runId?: RunId | undefined
 }
 
 const verifyOptions = option.fields<VerifyCheckpointsOptions>(
-  { file: option.filledText, publicKey: keyLike, origin: option.maybe(option.anyText) },
+  {
+    ...{ file: option.filledText, publicKey: keyLike },
+    ...{ origin: option.maybe(option.anyText), runId: option.maybe(option.anyText) },
+  },
   { key: 'publicKey', path: 'file', name: 'origin' },
 )
 
@@ -272,6 +277,8 @@ export interface CheckpointsVerdict {
   readonly scope: 'checkpoints'
   /** Every event that a checkpoint covers is as it was signed. */
   readonly ok: boolean
+  /** The name of the ledger in the checkpoints; that of the signer. */
+  readonly origin: string
   readonly checkpoints: number
   /** Runs that they cover. */
   readonly runs: number
@@ -294,7 +301,7 @@ export async function verifyCheckpoints(
 ): Promise<CheckpointsVerdict> {
   requireLedger('verifyCheckpoints', ledger)
   requireOptions('verifyCheckpoints', verifyOptions, options)
-  const { file, publicKey, origin } = options
+  const { file, publicKey, origin, runId: only } = options
   const { key, name } = readVerifyingKey(publicKey)
   const source = requireRows(ledger)
   const size = await readSize(file)
@@ -318,6 +325,7 @@ export async function verifyCheckpoints(
       }
       checkpoints += 1
       for (const head of block.heads) {
+        if (only !== undefined && head.runId !== only) continue
         const heads = covered.get(head.runId) ?? []
         covered.set(head.runId, heads)
         heads.push({ ...head, checkpoint: checkpoints })
@@ -333,5 +341,6 @@ export async function verifyCheckpoints(
     events += found.events
     if (found.broken) broken.push({ runId, ...found.broken })
   }
-  return { scope: 'checkpoints', ok: broken.length === 0, checkpoints, runs: covered.size, events, broken }
+  const ok = broken.length === 0
+  return { scope: 'checkpoints', ok, origin: due ?? '', checkpoints, runs: covered.size, events, broken }
 }

@@ -1,5 +1,6 @@
 import type { Agent, Run, RunId, Runtime } from '@tallystick/core'
 import type { ContextOfRecord } from '@tallystick/core/internal'
+import type { VerifyCheckpointsOptions } from '@tallystick/ledger'
 import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { SealedPlaces } from './cursors.ts'
 import { isIncluded, type Permission, type Principal } from './principal.ts'
@@ -12,6 +13,8 @@ export interface Served extends FollowedLedger {
   /** Makes the context of a run from what is on record of it. */
   readonly context: ContextOfRecord | undefined
   readonly body: BodyLimits
+  /** What signed checkpoints are read from. */
+  readonly checkpoints: VerifyCheckpointsOptions | undefined
   readonly places: SealedPlaces
   /** The runs that this process drives for requests; set if readers of events get text before it is on record. */
   readonly liveRuns: Map<RunId, Run> | undefined

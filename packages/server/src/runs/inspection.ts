@@ -17,9 +17,18 @@ import type {
   ReplayAnswer,
   RunNode,
   TurnRequest,
+  SignedUpTo,
   Verification,
 } from '@tallystick/inspector'
-import { foldTo, readRecord, readRunSummary, rebuildRequest, verifyRun } from '@tallystick/ledger'
+import {
+  type CheckpointFault,
+  foldTo,
+  readRecord,
+  readRunSummary,
+  rebuildRequest,
+  verifyCheckpoints,
+  verifyRun,
+} from '@tallystick/ledger'
 import type { RunsDiff, RunTail } from '@tallystick/replay'
 import * as z from 'zod'
 import { requireVisible } from '../http/principal.ts'
@@ -102,13 +111,15 @@ export function addInspection(routes: Routes): void {
     '/runs/:run/verify',
     {
       operationId: 'verifyRun',
-      summary: 'Whether the record of a run is as it was written.',
+      summary:
+        'Whether the record of a run is as it was written, and up to which event signed checkpoints cover it.',
       answers: { 200: 'The verdict.' },
       fields: ['runId', 'ok', 'events'],
     },
     async ({ principal, req }) => {
       const runId = await requireVisible(ledger, principal, req.param('run'))
-      return respondJson((await verifyRun(ledger, runId)) satisfies Verification)
+      const [verdict, signed] = await Promise.all([verifyRun(ledger, runId), readSigned(served, runId)])
+      return respondJson({ ...verdict, ...omitUndefined({ signed }) } satisfies Verification)
     },
   )
   routes.get(
@@ -212,6 +223,28 @@ export function addInspection(routes: Routes): void {
       )
     },
   )
+}
+
+/** Up to which event signed checkpoints cover a run, if there are any. */
+async function readSigned(
+  { ledger, checkpoints, stream }: Served,
+  runId: RunId,
+): Promise<SignedUpTo | undefined> {
+  if (checkpoints === undefined) return undefined
+  try {
+    const { events, origin, broken } = await verifyCheckpoints(ledger, { ...checkpoints, runId })
+    const [fault] = broken
+    return { seq: events, origin, ...(fault && { broken: toShownFault(fault) }) }
+  } catch (error) {
+    stream.report(error, 'The signed checkpoints could not be read')
+    const broken = { what: 'file', expected: 'checkpoints', found: 'none that can be read' }
+    return { seq: 0, origin: checkpoints.origin ?? '', broken }
+  }
+}
+
+/** Without the path of the file, which is nothing for callers. */
+function toShownFault({ seq, what, expected, found }: CheckpointFault): NonNullable<SignedUpTo['broken']> {
+  return { what, expected, found: what === 'file' ? 'a damaged file' : found, ...omitUndefined({ seq }) }
 }
 
 /** The most runs of a tree. */

@@ -202,20 +202,41 @@ function ServerSays(): JSX.Element {
           {!value.ok && value.broken && <span class="soft"> at event {value.broken.seq}</span>}
         </p>
       )}
-      {value && signed === undefined && (
-        <p class="soft">Signed: not known. The server was given no checkpoints.</p>
-      )}
+      {value && signed === undefined && <Unsigned />}
       {signed && (
         <p>
           <span class={`badge ${signed.broken ? 'bad' : signed.seq > 0 ? 'good' : 'wait'}`}>
             {signed.broken
-              ? `✕ not as signed at event ${signed.broken.seq}`
-              : `✎ signed to event ${signed.seq}`}
+              ? `✕ ${signed.broken.seq === undefined ? 'the checkpoints cannot be trusted' : `not as signed at event ${signed.broken.seq}`}`
+              : signed.seq > 0
+                ? `✎ signed to event ${signed.seq} of ${value?.events}`
+                : '○ not signed yet'}
           </span>
-          <span class="soft"> by checkpoints of {showHidden(signed.origin)}</span>
+          <span class="soft">
+            {signed.broken
+              ? ` ${showHidden(`${signed.broken.what} should be ${signed.broken.expected}, is ${signed.broken.found}`)}`
+              : ` by ${showHidden(signed.origin)}, whose checkpoints are kept outside the ledger`}
+          </span>
         </p>
       )}
     </section>
+  )
+}
+
+const signingCommands = `tallystick checkpoint LEDGER --out CHECKPOINTS --key PRIVATE.pem --origin NAME
+tallystick inspect LEDGER --checkpoints CHECKPOINTS --public-key PUBLIC.pem`
+
+/** How to have a ledger signed, and to see here up to where it is. */
+function Unsigned(): JSX.Element {
+  return (
+    <>
+      <p class="soft">
+        Signed: not known, since the server was given no checkpoints. To sign, and to see it here:
+      </p>
+      <div class="text">
+        <pre>{signingCommands}</pre>
+      </div>
+    </>
   )
 }
 
