@@ -1,11 +1,24 @@
 import { isDeepStrictEqual } from 'node:util'
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
-import { LedgerDamagedError, TallystickError, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { foldTo, verifyLedger } from '@tallystick/ledger'
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  createRuntime,
+  defineAgent,
+  type Ledger,
+  LedgerDamagedError,
+  TallystickError,
+  UnknownEventError,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { exportEvents, foldTo, readRunSummaries, redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { scriptedModel } from '@tallystick/testkit'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
+import { findUnclear, mutatedBytes } from '../../../scripts/testing/mutated.ts'
+import { toLedgerError as toPostgresError } from '../src/postgres/connections.ts'
+import { toLedgerError as toSqliteError } from '../src/sqlite/open-database.ts'
 import { tamper } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
@@ -64,6 +77,56 @@ describe('a ledger file whose bytes have changed', () => {
     expect(outcomes).toContain('found')
   })
 
+  it('refuses each use of it with what is wrong, whatever is in it', async () => {
+    const sound = await soundLedger()
+    const [runId] = sound.runIds
+    const uses: readonly ((ledger: Ledger) => Promise<unknown>)[] = [
+      (ledger) => Array.fromAsync(ledger.runs()),
+      (ledger) => Array.fromAsync(ledger.read(runId as RunId)),
+      (ledger) => Array.fromAsync(ledger.tail()),
+      (ledger) => Array.fromAsync(ledger.due({ before: 8e15 })),
+      (ledger) => Array.fromAsync(verifyLedger(ledger)),
+      (ledger) => Array.fromAsync(readRunSummaries(ledger)),
+      (ledger) => Array.fromAsync(exportEvents(ledger)),
+      (ledger) => foldTo(ledger, runId as RunId),
+      (ledger) => ledger.acquire(runId as RunId),
+      (ledger) => redact(ledger, runId as RunId, 'all', { by: 'ada', reason: 'asked to' }),
+    ]
+    const changed = fc.oneof(
+      { weight: 4, arbitrary: mutatedBytes([sound.bytes], { keepsPlaces: true }) },
+      mutatedBytes([sound.bytes]),
+    )
+    await fc.assert(
+      fc.asyncProperty(changed, fc.boolean(), async (bytes, readOnly) => {
+        rmSync(`${sound.path}-wal`, { force: true })
+        rmSync(`${sound.path}-shm`, { force: true })
+        writeFileSync(sound.path, bytes)
+        const unclear: string[] = []
+        const report = (error: unknown): void => void unclear.push(...[findUnclear(error) ?? []].flat())
+        const attempt = async (use: () => unknown): Promise<void> => {
+          try {
+            await use()
+          } catch (error) {
+            report(error)
+          }
+        }
+        let ledger: Ledger | undefined
+        await attempt(() => (ledger = sqliteLedger(sound.path, { readOnly })))
+        if (ledger) {
+          const open = ledger
+          for (const use of uses) await attempt(() => use(open))
+          const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([{ text: 'Hi.' }]) })
+          const runtime = createRuntime({ ledger: open, agents: [agent], host: { report } })
+          await attempt(() => runtime.run(agent, 'Go.', { sessionId: 's' }).result)
+          await attempt(() => runtime.resume(runId as RunId).result)
+          await attempt(() => open.close())
+        }
+        expect(unclear).toEqual([])
+      }),
+      { numRuns: tries(400) },
+    )
+  })
+
   /** Writes another text over each copy in turn. Pages keep copies of what they held before; those mean nothing. */
   async function overwriting(sound: Sound, text: string, other: string): Promise<readonly string[]> {
     expect(other).toHaveLength(text.length)
@@ -116,6 +179,28 @@ describe('a ledger file whose bytes have changed', () => {
     expect(await Array.fromAsync(ledger.read(runId, { fromSeq: result + 1 }))).toEqual(events.slice(result))
     await expect(foldTo(ledger, runId)).rejects.toThrow(LedgerDamagedError)
     await ledger.close()
+  })
+
+  it.each([
+    ['of a type of a newer release', `type = 'run_dreamed'`, UnknownEventError],
+    ['without a field of its type', `body = '{}'`, LedgerDamagedError],
+  ] as const)('removes no content of an event %s', async (_what, change, error) => {
+    const sound = await soundLedger()
+    const runId = sound.runIds[0] as RunId
+    tamper(sound.path, (database) => {
+      database.prepare(`update event set ${change} where run_id = ? and seq = 3`).run(runId)
+    })
+    await using ledger = sqliteLedger(sound.path)
+    await expect(redact(ledger, runId, 'all', { by: 'ada', reason: 'asked to' })).rejects.toThrow(error)
+  })
+
+  it.each([
+    ['SQLite', toSqliteError],
+    ['Postgres', toPostgresError],
+  ])('calls a fault while a row of %s is read a damaged row', (_store, convert) => {
+    const error = convert(new TypeError("Cannot read properties of null (reading 'length')"), 'runs.db')
+    expect(error).toBeInstanceOf(LedgerDamagedError)
+    expect(findUnclear(error)).toBe(undefined)
   })
 
   it.each([

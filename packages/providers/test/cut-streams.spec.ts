@@ -50,6 +50,12 @@ describe.each(Object.entries(wires))('a stream of %s that is cut', (_, wire) => 
     }
   })
 
+  it('before there is a body at all, is truncated', async () => {
+    const server = await serve({ status: 204 })
+    const { failure } = await collect(wire.model(server.url))
+    expect([failure?.class, failure?.retryable]).toEqual(['truncated', true])
+  })
+
   it('at any byte, by a reset, is a matter of the network', async () => {
     for (const cut of cuts) {
       const server = await serve(answerOf(cut, 'break'))

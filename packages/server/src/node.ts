@@ -10,6 +10,7 @@ import { getRequestListener } from '@hono/node-server'
 import { ConfigurationError, type RunResult } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
 import type { Server } from './create-server.ts'
+import { createMalformedError, toProblemResponse } from './http/problem.ts'
 import { isLoopback, readBefore } from './http/request.ts'
 
 // A server of runs on Node's own HTTP server.
@@ -59,7 +60,11 @@ const answering = option.valueThat(
 export function nodeHandler(server: Pick<Server, 'fetch'>): NodeHandler {
   requireOptions('nodeHandler', answering, server, 'the server')
   const answer = getRequestListener(
-    (request, { incoming }) => server.fetch(withBodyReadBefore(request, incoming as IncomingMessage)),
+    (request, { incoming }) =>
+      // A host such as `null.0.1` passes the check of the listener, and is no address.
+      URL.canParse(request.url)
+        ? server.fetch(withBodyReadBefore(request, incoming as IncomingMessage))
+        : toProblemResponse(createMalformedError(noAddress)),
     { overrideGlobalObjects: false },
   )
   return (incoming, outgoing) => {
@@ -69,6 +74,9 @@ export function nodeHandler(server: Pick<Server, 'fetch'>): NodeHandler {
     turn?.then(begin).catch(() => outgoing.destroy())
   }
 }
+
+const noAddress =
+  'The host and the target of the request do not make an address. Send the host as its header Host, such as example.org.'
 
 /** The most requests of one connection that wait for the answer before theirs. */
 const maxWaiting = 100

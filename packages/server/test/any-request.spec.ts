@@ -45,7 +45,7 @@ describe('given any first line of a request, when the server gets it', () => {
       'QUERY',
       'M-SEARCH',
     ]
-    const hosts = ['127.0.0.1', '//', '127.0.0.1:99999']
+    const hosts = ['127.0.0.1', '//', '127.0.0.1:99999', 'null.0.1', `${'-'.repeat(300)}.example`]
     const lines = targets.flatMap((target) =>
       methods.flatMap((method) => hosts.map((host) => `${method} ${target} HTTP/1.1\r\nhost: ${host}`)),
     )

@@ -6,7 +6,13 @@ import {
   type ShownPiece,
   type StandingApproval,
 } from '../events/event-parts.ts'
-import type { EventBodies, EventOf, EventType, RuntimeEvent } from '../events/event.ts'
+import {
+  type EventBodies,
+  type EventOf,
+  type EventType,
+  requireKnown,
+  type RuntimeEvent,
+} from '../events/event.ts'
 import type { ModelRefusal, ModelSettings, ToolDefinition } from '../events/model-request.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
@@ -174,9 +180,11 @@ function redactPiece(piece: ShownPiece): ShownPiece {
 /**
  * Returns an event without its content: its facts (who, which, when, how much, how it ended), with markers in place
  * of content, so that it still folds. Only listed fields stay: a field that this release does not know is removed. A
- * digest of content is removed too, since it would confirm a guess at the content.
+ * digest of content is removed too, since it would confirm a guess at the content. Throws an `UnknownEventError` for a
+ * type, or a version of one, that this release does not know.
  */
 export function redactEvent(event: RuntimeEvent): EventBodies[EventType] {
+  requireKnown(event)
   const redact = redactions[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
   return { ...redact(event), ...keep(event, 'cause', 'inboxKey', 'draining') }
 }

@@ -220,10 +220,24 @@ export function createMissingEventError(runId: string, seq: number): LedgerDamag
   return createDamagedEventError(runId, seq, 'the event is missing')
 }
 
-function createDamagedEventError(runId: string, seq: number, what: string): LedgerDamagedError {
+export function createDamagedEventError(runId: string, seq: number, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
     `Run ${formatRunId(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',
+  )
+}
+
+/**
+ * The error for a fault of JavaScript while rows were read or written: a column is empty, or holds something else than was
+ * written there. `undefined` for any other error.
+ */
+export function toMisreadError(error: unknown, subject: string): LedgerDamagedError | undefined {
+  const isFault = error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError
+  if (!isFault || 'code' in error) return undefined
+  return new LedgerDamagedError(
+    `${subject} holds a row that cannot be read as it was written (${error.name}). Nothing was written. Run verify on it, and ` +
+      'restore a copy; if it finds nothing, @tallystick/ledger is at fault: report it.',
+    { cause: error },
   )
 }
 

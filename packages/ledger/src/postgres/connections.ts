@@ -6,6 +6,7 @@ import {
 } from '@tallystick/core'
 import type { Client, ClientBase, ClientConfig, Pool } from 'pg'
 import { omitUndefined } from '@tallystick/core/internal'
+import { toMisreadError } from '../format/event-row.ts'
 import type { driver } from './driver-types.ts'
 import { type PostgresLedgerOptions, createConnectionStringError } from './options.ts'
 
@@ -122,6 +123,8 @@ const remedies: readonly (readonly [RegExp, string])[] = [
 /** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
 export function toLedgerError(error: unknown, description: string): TallystickError {
   if (error instanceof TallystickError) return error
+  const misread = toMisreadError(error, `The ledger at ${description}`)
+  if (misread) return misread
   const code = findCode(error)
   const reason = describeReason(error)
   if (code !== undefined && (code === refusalCode || damage.test(code))) {

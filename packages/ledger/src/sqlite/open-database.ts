@@ -8,6 +8,7 @@ import {
   TallystickError,
 } from '@tallystick/core'
 import { option, type Schema, requireOptions } from '@tallystick/core/internal'
+import { toMisreadError } from '../format/event-row.ts'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
 import type BetterSqlite3 from 'better-sqlite3'
@@ -49,6 +50,8 @@ export function toLedgerError(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
   const native = toNativeError(error)
   if (native) return native
+  const misread = toMisreadError(error, `The ledger ${path}`)
+  if (misread) return misread
   const reason = error instanceof Error ? error.message : String(error)
   const code = readSqliteCode(error)
   const isFaulty = code === 'SQLITE_ERROR' && faultyStatement.test(reason)

@@ -5,11 +5,11 @@ import {
   RunNotFoundError,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
+import { findEventShapeFault, option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { eventTraits, eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
 import { encodeRemains } from '../format/body.ts'
-import { decodeRow, type EventRow } from '../format/event-row.ts'
+import { createDamagedEventError, decodeRow, type EventRow } from '../format/event-row.ts'
 import type { RemovalCause, RemovalRequest } from '../format/chain.ts'
 import { eventRefs, type RunRow, type StoreDatabase } from './database.ts'
 import { readRows } from './records.ts'
@@ -35,7 +35,9 @@ const eventsAtOnce = 512
  * their content; those that had lost it before are not counted. Name events that repeat the content as well: a text is
  * also in the finished message, a tool's input in the request and in the message, and messages are carried into later runs
  * of the session. `find` helps to find them. Rejects with `RunNotFoundError` for an unknown run, and with
- * `ConfigurationError` for an event that the run does not have, wrong options, or a ledger that cannot remove content.
+ * `ConfigurationError` for an event that the run does not have, wrong options, or a ledger that cannot remove content. An event
+ * that is damaged, or of a release that is not known here, is a `LedgerDamagedError` or an `UnknownEventError`: what its content
+ * is, nobody can say.
  */
 export async function redact(
   ledger: Ledger,
@@ -85,6 +87,8 @@ async function toRequests(
   const removed: Removed = { kind, at, by, ...(reason !== undefined && { reason }) }
   return (await rows.readable(due)).map((row): RemovalRequest => {
     const event = decodeRow(row)
+    const fault = findEventShapeFault(event)
+    if (fault) throw createDamagedEventError(event.runId, row.seq, `${fault.path} ${fault.what}`)
     return { ...cause, runId: event.runId, seq: row.seq, body: encodeRemains(event, removed) }
   })
 }

@@ -88,6 +88,10 @@ const { failed, thrownFailure } = failures
 export function toProviderError(error: unknown, { now }: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return error
   const name = error instanceof Error ? error.name : ''
+  // Within the error of the call, though the answer is a success.
+  const { cause } = Object(error) as { readonly cause?: unknown }
+  if (cause instanceof Error && cause.name === 'AI_EmptyResponseBodyError')
+    return toProviderError(cause, { now })
   if (name === 'AI_APICallError') return toAnsweredFailure(error as ApiCallError, now)
   const known = getOwn(byName, name)
   if (known !== undefined) return failed(known[0], known[1])

@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { formatFailureText } from '../shared/failure.ts'
-import { toItems, getList, getObject, omitFields, getText } from '../shared/json.ts'
+import { toItems, getList, getNumber, getObject, omitFields, getText } from '../shared/json.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { WireBlock, WireEvent, WireMessage } from './client.ts'
@@ -57,7 +57,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
    */
   read(event: WireEvent): readonly ModelSignal[] {
     if (this.finished || !isJsonObject(event)) return []
-    const { index = -1 } = event
+    const index = getNumber(event, 'index') ?? -1
     switch (event.type) {
       case 'content_block_delta': {
         const block = this.#byIndex.get(index)

@@ -221,7 +221,8 @@ export async function openChat(
         )
       }
       answer = response.body
-      return answer === null ? response : new Response('')
+      if (answer === null) throw failures.truncatedReply()
+      return new Response('')
     },
   })
   await client.chat({ ...body } as never)

@@ -57,7 +57,8 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
    */
   read(event: WireEvent): readonly ModelSignal[] {
     if (this.finished || this.failure || !isJsonObject(event) || this.#isRepeated(event)) return []
-    const { type, response = {}, output_index: index = -1 } = event
+    const { type, response = {} } = event
+    const index = getNumber(event, 'output_index') ?? -1
     switch (type) {
       case 'response.created':
       case 'response.queued':

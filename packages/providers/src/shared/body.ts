@@ -7,6 +7,8 @@ import { parseJson } from './json.ts'
 export interface ResponseFacts {
   requestId?: string | undefined
   contentType?: string | undefined
+  /** A successful answer that has no body at all, such as one of status 204. */
+  hasNoBody?: boolean
 }
 
 /**

@@ -33,6 +33,7 @@ export function observeAnswer(
   const { facts, tail, watch } = connection
   facts.requestId = requestId
   facts.contentType = response.headers.get('content-type') ?? undefined
+  facts.hasNoBody = response.ok && response.body === null
   const observed = observeResponse(response, {
     onBytes(bytes) {
       watch.signOfLife()
@@ -189,7 +190,9 @@ class Forwarding<Event> {
     const { context, failures } = this.#call
     const { facts, tail } = this.#connection
     // A client that parses what came of an event, when the stream was cut inside it, finds broken JSON.
-    if (error instanceof SyntaxError && tail.endedInLine) return failures.truncatedReply(facts.requestId)
+    const isCut = error instanceof SyntaxError && tail.endedInLine
+    // Clients throw errors of their own for an answer without a body.
+    if (isCut || facts.hasNoBody) return failures.truncatedReply(facts.requestId)
     return failures.toProviderError(error, { now: context.clock.now(), requestId: facts.requestId })
   }
 
