@@ -99,6 +99,7 @@ export type {
   SendOptions,
   SessionRunOptions,
   SettledResult,
+  SignalOptions,
 } from './runtime/runtime-options.ts'
 export { createRuntime } from './runtime/runtime.ts'
 export type { PastEdits, PastOptions, Session } from './runtime/session.ts'

@@ -99,6 +99,7 @@ export {
   listCallsAwaitingChild,
   type Tally,
   tallyCalls,
+  toEventReceipt,
   toTextContent,
 } from './machine/calls.ts'
 export { digestSummaryRequest, summaryInstructions } from './machine/compaction.ts'
@@ -215,7 +216,13 @@ export { AnswerReader } from './runtime/partial-output.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
 export { advanceShownText, noText, type ShownText } from './runtime/run-streams.ts'
 export { waitUntilBegun } from './runtime/run.ts'
-export { requireRunOptions, someLedger, somePrices, valueHaving } from './runtime/runtime-options.ts'
+export {
+  eventName,
+  requireRunOptions,
+  someLedger,
+  somePrices,
+  valueHaving,
+} from './runtime/runtime-options.ts'
 export { readSchedule, readSchedules } from './runtime/schedules.ts'
 export { parseInput } from './runtime/start-run.ts'
 

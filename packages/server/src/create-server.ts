@@ -51,6 +51,7 @@ import { addList } from './runs/list.ts'
 import { addOverview } from './runs/overview.ts'
 import { addAgents, addReads, addSessions } from './runs/reads.ts'
 import { addSchedules } from './runs/schedules.ts'
+import { addSignals, isSigned, signer, type SignalsOptions } from './runs/signals.ts'
 import { addStarts } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
@@ -141,6 +142,11 @@ export interface ServerOptions {
    * which event they cover the run. The file is read at each such request. Needs a ledger of `@tallystick/ledger`. Default: none.
    */
   readonly checkpoints?: Omit<VerifyCheckpointsOptions, 'runId'> | undefined
+  /**
+   * Takes events at `POST /signals/NAME` that a webhook has signed, without a caller: each wakes all runs that wait for it. Without it,
+   * only callers with the permission `signal` send events.
+   */
+  readonly signals?: SignalsOptions | undefined
   /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -191,6 +197,11 @@ const secretText = valueThat(
   (value) => typeof value === 'string' && value.length >= 32,
 )
 
+const signingSecret = valueThat(
+  'a secret of webhooks: whsec_ and base64 of at least 24 bytes, or a text of at least 32 characters',
+  (value) => typeof value === 'string' && /^(?:whsec_[\w+/]{32,}={0,2}|(?!whsec_).{32,})$/.test(value),
+)
+
 const inspectorOptions = fields<InspectorOptions>({ title: maybe(anyText) })
 const checkpoints = fields<NonNullable<ServerOptions['checkpoints']>>({
   file: filledText,
@@ -218,6 +229,7 @@ const serverOptions = fields<ServerOptions>(
     maxHeaderBytes: maybe(numberFrom(1_000, { whole: true })),
     heartbeatMs: maybe(milliseconds),
     liveText: maybe(trueOrFalse),
+    signals: maybe(fields<SignalsOptions>({ secret: signingSecret })),
     inspector: maybe((value) => (typeof value === 'boolean' ? undefined : inspectorOptions(value))),
     checkpoints: maybe(checkpoints),
     report: maybe(anyFunction),
@@ -380,7 +392,8 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
     requireOwnOrigin(request, url, origins)
     if (isPreflight(request, origins)) return new Response(null, { status: 204 })
     const bare = new Request(url, { method: request.method, headers: request.headers })
-    const principal = await authorize(bare)
+    const isWebhook = options.signals !== undefined && isSigned(request, served.basePath)
+    const principal = isWebhook ? signer : await authorize(bare)
     if (principal === undefined) {
       throw new RefusedRequestError(
         401,
@@ -405,6 +418,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   addAgents(routes)
   addStarts(routes)
   addSchedules(routes)
+  addSignals(routes, options.signals)
   addList(routes)
   addReads(routes)
   addInspection(routes)

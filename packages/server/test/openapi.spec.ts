@@ -71,6 +71,7 @@ async function sendAsDescribed(
     session: 'chat-0',
     chat: 'chat-0',
     model: 'cashier',
+    name: 'paid',
   }
   const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name] ?? '')
   const query = operation.operationId === 'diffRuns' ? `?with=${runId}` : ''
@@ -135,7 +136,10 @@ describe('the OpenAPI document', () => {
       const [[type, media] = []] = Object.entries(operation.responses['default']?.content ?? {})
       const name = media?.schema.$ref?.split('/').at(-1) ?? ''
       const { required } = components.schemas[name] as { required: readonly string[] }
-      const place = path.replaceAll('{agent}', 'office').replaceAll('{run}', 'none')
+      const place = path
+        .replaceAll('{agent}', 'office')
+        .replaceAll('{run}', 'none')
+        .replaceAll('{name}', '%20')
       const response = await office.send(place, 'boss', { unknown: true })
       expect(response.headers.get('content-type'), `${method} ${path}`).toBe(type)
       expect(Object.keys((await response.json()) as object)).toEqual(expect.arrayContaining([...required]))

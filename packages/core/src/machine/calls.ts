@@ -299,6 +299,18 @@ export interface DeferredCall {
   readonly deadlineAt?: number
 }
 
+const eventReceipt = 'event '
+
+/** The external id of a call that waits for an event of a name, whoever sends that. */
+export function toEventReceipt(name: string): string {
+  return eventReceipt + name
+}
+
+/** The name of the event that a deferred call waits for; `undefined` if it waits for something else. */
+export function parseEventReceipt(externalId: string): string | undefined {
+  return externalId.startsWith(eventReceipt) ? externalId.slice(eventReceipt.length) : undefined
+}
+
 /** Returns the calls of a run that wait to be settled. */
 export function listDeferredCalls(state: RunState): readonly DeferredCall[] {
   return openTurnCalls(state).flatMap(({ toolCallId, name, input, status, deferred }) =>

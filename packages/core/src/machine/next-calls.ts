@@ -9,6 +9,7 @@ import {
 } from './required-effects.ts'
 import {
   isAtWork,
+  parseEventReceipt,
   toCallKey,
   removedInput,
   removedInputInDoubt,
@@ -134,8 +135,14 @@ function settleOverdue(state: ExecutingState, now: number): readonly Fact[] {
   const late = listCallsWithStatus(state, 'deferred').filter(
     ({ deferred }) => now >= (deferred?.deadlineAt ?? Infinity),
   )
-  const text = 'Nobody settled this call in its time. It may have had an effect all the same.'
-  return late.map((call) => toResultFact(state, call, 'timed_out', text))
+  return late.map((call) => {
+    const event = parseEventReceipt(call.deferred?.externalId ?? '')
+    const text =
+      event === undefined
+        ? 'Nobody settled this call in its time. It may have had an effect all the same.'
+        : `The event ${event} did not come in its time.`
+    return toResultFact(state, call, 'timed_out', text)
+  })
 }
 
 /**

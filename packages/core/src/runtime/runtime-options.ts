@@ -33,6 +33,7 @@ import {
   trueOrFalse,
   valueThat,
 } from '../values/option.ts'
+import type { Json } from '../values/json.ts'
 import { jsonObject } from '../values/schema.ts'
 import { formatError } from '../values/text.ts'
 import type { CommandAcknowledgement } from './commands.ts'
@@ -283,6 +284,18 @@ export interface ScheduleRecord extends Schedule {
   readonly isOver: boolean
 }
 
+/** Options of an event that is sent to the runs that wait for it. */
+export interface SignalOptions {
+  /** Under which the event counts once: a delivery that is repeated settles no later wait. Default: each call is an event of its own. */
+  readonly key?: string | undefined
+  /** Who sends it, for the record. */
+  readonly by?: string | undefined
+  /** Drives the runs that it wakes here. Without it, wake those that are returned. Default: `true`. */
+  readonly drive?: boolean | undefined
+  /** Leaves out the runs for which it answers `false`. */
+  readonly mayWake?: ((runId: RunId) => boolean | Promise<boolean>) | undefined
+}
+
 /** Starts runs and resumes them. */
 export interface Runtime {
   /** The ledger in which it records its runs. */
@@ -407,6 +420,12 @@ export interface Runtime {
     agent: Agent<Output, Context>,
     options: ScheduleOptions & ContextOption<Context>,
   ): Promise<ScheduleRecord>
+  /**
+   * Sends an event to all runs that wait for it at this moment (`waitFor` of `@tallystick/tools`): its payload, a value of JSON, is the
+   * result of the calls that wait. Returns the runs that it has woken, once that is on record. An event that comes before a run waits
+   * for it is not kept for that.
+   */
+  signal(name: string, payload?: Json, options?: SignalOptions): Promise<readonly RunId[]>
   /** The schedules of the ledger that are not over. */
   schedules(): AsyncGenerator<ScheduleRecord, void, undefined>
   /**
@@ -609,6 +628,22 @@ const runOptions = fields<InContext<RunOptions>>(
 export const sessionRunOptions: Schema = fields<InContext<SessionRunOptions>>(
   { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])) },
   runNames,
+)
+
+/** Names an event: a text of one line that is not empty. */
+export const eventName: Schema = valueThat(
+  'a name of at most 200 characters, such as order-17-paid',
+  (value) => typeof value === 'string' && /^\S(?:.{0,198}\S)?$/.test(value),
+)
+
+export const signalOptions: Schema = fields<SignalOptions>(
+  {
+    key: maybe(filledText),
+    by: maybe(filledText),
+    drive: maybe(trueOrFalse),
+    mayWake: maybe(anyFunction),
+  },
+  { id: 'key', idempotencyKey: 'key' },
 )
 
 export const scheduleOptions: Schema = fields<InContext<ScheduleOptions>>(

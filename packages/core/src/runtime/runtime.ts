@@ -41,6 +41,7 @@ import {
   settleOptions,
 } from './runtime-options.ts'
 import { readSchedules, setSchedule } from './schedules.ts'
+import { signalRuns } from './signals.ts'
 import { KnownEnds, createSessionView } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
@@ -130,6 +131,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     schedule: (agent, own) =>
       runs.answer(`A schedule of ${agent.name} was not set, and nobody waited for it`, () =>
         setSchedule(runs, agent, own),
+      ),
+    signal: (name, payload, own = {}) =>
+      runs.answer(`The event ${name} was not sent, and nobody waited for it`, () =>
+        signalRuns(runs, name, payload, own),
       ),
     schedules(...given: readonly unknown[]) {
       requireOptions('schedules', noOptions, given[0])

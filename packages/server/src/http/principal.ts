@@ -19,6 +19,7 @@ export const permissions = [
   'resume',
   'fork',
   'schedule',
+  'signal',
   'replay',
   'inspect',
   'drive',

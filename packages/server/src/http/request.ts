@@ -9,13 +9,18 @@ export interface BodyLimits {
   readonly clock: Clock
 }
 
-/** Reads the JSON body of a request and checks it. An empty body counts as an empty object. */
+/**
+ * Reads the JSON body of a request and checks it. An empty body counts as an empty object. `requireSigned` gets the text as it was
+ * sent, before anything is made of it.
+ */
 export async function readBody<Body>(
   request: Request,
   schema: z.ZodType<Body>,
   limits: BodyLimits,
+  requireSigned?: (text: string) => Promise<void>,
 ): Promise<Body> {
   const text = await readText(request, limits)
+  await requireSigned?.(text)
   if (text !== '') requireJson(request)
   const body = text === '' ? {} : parseJson(text)
   if (!isWithin(maxBodyDepth, body)) throw createTooDeepError()

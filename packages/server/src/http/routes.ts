@@ -89,6 +89,13 @@ const parameters = {
   ],
   after: ['query', 'string', 'What the page before gave as `after`.'],
   'Last-Event-ID': ['header', 'string', 'The `id:` of the last frame that the reader has.'],
+  'webhook-id': ['header', 'string', 'The id of a signed event, under which it counts once.'],
+  'webhook-timestamp': ['header', 'string', 'When it was signed, in seconds since 1970 UTC.'],
+  'webhook-signature': [
+    'header',
+    'string',
+    '`v1,` and the HMAC-SHA256 of id, timestamp and body, in base64.',
+  ],
   'Idempotency-Key': ['header', 'string', 'Under which the request takes effect once.'],
   traceparent: ['header', 'string', 'The trace of the caller, which the run continues.'],
 } as const
@@ -101,7 +108,7 @@ export const startParameters: readonly ParameterName[] = ['Idempotency-Key', 'tr
 export interface Call<Path extends string, Body> {
   readonly principal: Principal
   readonly req: HonoRequest<Path>
-  readonly readBody: () => Promise<Body>
+  readonly readBody: (requireSigned?: (text: string) => Promise<void>) => Promise<Body>
 }
 
 type Answer<Path extends string, Body> = (call: Call<Path, Body>) => Response | Promise<Response>
@@ -141,7 +148,8 @@ export class Routes {
       answer({
         principal: context.get('principal'),
         req: context.req,
-        readBody: () => readBody(context.req.raw, operation.body!.schema, this.served.body),
+        readBody: (requireSigned) =>
+          readBody(context.req.raw, operation.body!.schema, this.served.body, requireSigned),
       }),
     )
   }
