@@ -143,7 +143,7 @@ export function mutatedBytes(
 
 /** The words of JavaScript for a fault of the code itself. They say nothing to a user. */
 const wordsOfFaults =
-  /Cannot (?:read|set|convert|mix|access|destructure)|is not (?:a function|iterable|defined|an object)|undefined \(|failed unexpectedly|Invalid (?:array|string|count|time|Date)|\[object Object\]|Maximum call stack|out of range|before initialization/
+  /Cannot (?:read|set|convert|mix|access|destructure)|is not (?:a function|iterable|defined)|undefined \(|failed unexpectedly|Invalid (?:array|string|count|time|Date)|\[object Object\]|Maximum call stack|out of range|before initialization/
 
 /** The fault of an error that a user is shown: it is none of ours, or its words are those of JavaScript. */
 export function findUnclear(error: unknown): string | undefined {
@@ -155,4 +155,10 @@ export function findUnclear(error: unknown): string | undefined {
 export function findUnclearWords(text: string): string | undefined {
   const [words] = wordsOfFaults.exec(text) ?? []
   return words === undefined && text.trim() !== '' ? undefined : `unclear words: ${text}`
+}
+/** The same for texts, such as arguments: what is no UTF-8 becomes the replacement character. */
+export function mutatedText(samples: readonly string[]): fc.Arbitrary<string> {
+  return mutatedBytes(samples.map((text) => new TextEncoder().encode(text))).map((bytes) =>
+    new TextDecoder().decode(bytes),
+  )
 }

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { stringify } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
+import { findUnclear, mutatedText } from '../../../../scripts/testing/mutated.ts'
 import { type McpHost, mcpHosts, readMcpConfig } from '../../src/mcp/load-config.ts'
 import { mcpServer } from '../../src/mcp/options.ts'
 
@@ -89,6 +90,8 @@ function faultOf(host: McpHost, text: string): string | undefined {
   } catch (error) {
     if (!(error instanceof ConfigurationError)) return `threw ${String(error)}`
     if (!error.message.startsWith('file:')) return `no file in ${error.message}`
+    const unclear = findUnclear(error)
+    if (unclear !== undefined) return unclear
     return error.message.includes(secret) ? `a value in ${error.message}` : undefined
   }
 }
@@ -100,6 +103,20 @@ describe.each(mcpHosts)('a random file of %s', (host) => {
         expect(faultOf(host, textOf(host, entries))).toBeUndefined()
       }),
       { numRuns: tries(600) },
+    )
+  })
+
+  it('is read, or refused clearly, where something in it is wrong', () => {
+    const entries = {
+      files: { command: 'npx', args: ['-y', 'files', '${KEY}'], env: { A: '${env:KEY}' }, cwd: '/project' },
+      docs: { type: 'http', url: 'https://a.example/mcp', headers: { authorization: 'Bearer ${KEY}' } },
+      off: { command: 'node', args: [], disabled: true, timeout: 5, enabled_tools: ['look'] },
+    }
+    fc.assert(
+      fc.property(mutatedText([textOf(host, entries)]), (text) => {
+        expect(faultOf(host, text)).toBeUndefined()
+      }),
+      { numRuns: tries(1_500) },
     )
   })
 

@@ -8,6 +8,8 @@ import { served, type ServedUrl } from './http-servers.ts'
 export interface Asked {
   /** Of the protocol; `GET` and `DELETE` for those requests of HTTP. */
   readonly method: string
+  /** Of the request; a notification has none. */
+  readonly id: number | undefined
   readonly params: Readonly<Record<string, unknown>>
   /** How often it was asked, this time included. */
   readonly times: number
@@ -49,7 +51,7 @@ export async function scriptedServer(script: Script = {}): Promise<ScriptedServe
       response.end(JSON.stringify({ jsonrpc: '2.0', id, ...body }))
     }
     const answer = script[method] ?? usual[method]
-    if (answer) answer({ method, params, times, headers: incoming.headers, response, say })
+    if (answer) answer({ method, id, params, times, headers: incoming.headers, response, say })
     else if (id === undefined) response.writeHead(202).end()
     else say({ error: { code: -32_601, message: 'Method not found' } })
   }
