@@ -107,6 +107,7 @@ export { isOutsideCause, isSignal } from './machine/decide.ts'
 export { buildForkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
 export {
   type CallLog,
+  computeHistoryDigest,
   computeHistoryDigests,
   digestBeginning,
   emptyHistoryDigest,

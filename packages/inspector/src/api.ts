@@ -1,6 +1,13 @@
 import type { RecordRow } from '@tallystick/ledger/record'
 import type { ModelRequest, RunId, RuntimeEvent } from '@tallystick/core'
-import type { FinishReason, ModelRef, Outcome, ParentRef, RequestAddition } from '@tallystick/core/vocabulary'
+import type {
+  FinishReason,
+  Grant,
+  ModelRef,
+  Outcome,
+  ParentRef,
+  RequestAddition,
+} from '@tallystick/core/vocabulary'
 
 // What the page reads from a server: the answers of its routes. Times are milliseconds since 1970 UTC, costs US dollars.
 
@@ -82,9 +89,12 @@ export interface RunNode {
   readonly status: RowStatus
   readonly startedAt: number
   readonly lastAt: number
+  /** Input and output tokens, those of child runs that have ended included. */
+  readonly tokens: number
   readonly costUsd?: number
-  /** The call of the parent whose work it does. */
+  /** The call of the parent whose work it does, and what the parent granted for it. */
   readonly toolCallId?: string
+  readonly grant?: Grant
   readonly children: readonly RunNode[]
 }
 

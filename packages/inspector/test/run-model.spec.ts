@@ -33,6 +33,9 @@ describe('a moment', () => {
       }),
     )
     expect(moment.conversation.map(({ kind }) => kind)).toEqual(['user', 'call'])
+    // Of a long run they would take long, so no look has to compute them.
+    const { history } = model.state!
+    expect(history.store.digests).toHaveLength(history.length)
     const last = describeMoment(model, events.length)!
     expect(last.next.kind).toBe('finished')
     expect(last.conversation.map(({ kind, text }) => [kind, text.text])).toEqual([

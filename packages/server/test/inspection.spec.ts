@@ -100,7 +100,10 @@ describe('the tree of a run', () => {
     expect(tree).toMatchObject({
       ...{ status: 200, runId, agent: 'boss' },
       children: [
-        { agent: 'worker', status: 'done', toolCallId: expect.stringContaining('call_'), children: [] },
+        {
+          ...{ agent: 'worker', status: 'done', toolCallId: expect.stringContaining('call_') },
+          ...{ grant: { turns: expect.any(Number) }, tokens: expect.any(Number), children: [] },
+        },
       ],
     })
     const page = (await (await office.send('/runs')).json()) as { runs: readonly { parent?: object }[] }

@@ -251,21 +251,17 @@ function toShownFault({ seq, what, expected, found }: CheckpointFault): NonNulla
 const maxNodes = 1_000
 
 /** Reads a run and those below it, unless they were seen: only a forged ledger has a run below itself. */
-async function readTree(
-  ledger: Ledger,
-  runId: RunId,
-  seen: Set<RunId>,
-  toolCallId?: string,
-): Promise<RunNode> {
+async function readTree(ledger: Ledger, runId: RunId, seen: Set<RunId>, call?: ChildCall): Promise<RunNode> {
   seen.add(runId)
   const run = await readRunSummary(ledger, runId)
   if (run.status === 'unreadable') {
-    return { ...{ runId, agent: '', status: 'unreadable', startedAt: 0, lastAt: 0, children: [] } }
+    return { ...{ runId, agent: '', status: 'unreadable', startedAt: 0, lastAt: 0, tokens: 0, children: [] } }
   }
-  const { agent, status, startedAt, lastAt, costUsd } = run
+  const { agent, status, startedAt, lastAt, usage, costUsd } = run
+  const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
   const isDriven = status === 'unfinished' && (await isRunDriven(ledger, runId))
   const children: RunNode[] = []
-  const calls = run.childRunIds.length === 0 ? new Map<RunId, string>() : await readCalls(ledger, runId)
+  const calls = run.childRunIds.length === 0 ? new Map<RunId, ChildCall>() : await readCalls(ledger, runId)
   for (const child of run.childRunIds) {
     if (seen.has(child) || seen.size >= maxNodes) continue
     // A call may have started before its child run was on record; a fork has no child runs of its source.
@@ -274,17 +270,23 @@ async function readTree(
     children.push(await readTree(ledger, child, seen, calls.get(child)))
   }
   return {
-    ...{ runId, agent, status: toRowStatus(status, isDriven), startedAt, lastAt },
-    ...omitUndefined({ costUsd, toolCallId }),
+    ...{ runId, agent, status: toRowStatus(status, isDriven), startedAt, lastAt, tokens },
+    ...omitUndefined({ costUsd }),
+    ...call,
     children,
   }
 }
 
+/** The call whose work a child run does, and what it was granted for that. */
+type ChildCall = Pick<RunNode, 'toolCallId' | 'grant'>
+
 /** The call that each child run of a run does the work of. */
-async function readCalls(ledger: Ledger, runId: RunId): Promise<ReadonlyMap<RunId, string>> {
-  const calls = new Map<RunId, string>()
+async function readCalls(ledger: Ledger, runId: RunId): Promise<ReadonlyMap<RunId, ChildCall>> {
+  const calls = new Map<RunId, ChildCall>()
   for await (const event of ledger.find({ runId, types: ['tool_started'] })) {
-    if (event.type === 'tool_started' && event.child) calls.set(event.child, event.toolCallId)
+    if (event.type !== 'tool_started' || event.child === undefined || calls.has(event.child)) continue
+    const { toolCallId, grant } = event
+    calls.set(event.child, { toolCallId, ...omitUndefined({ grant }) })
   }
   return calls
 }

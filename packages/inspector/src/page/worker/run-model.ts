@@ -1,5 +1,5 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
-import { readMessages } from '@tallystick/core/internal'
+import { computeHistoryDigest, readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { MoneyBuilder } from './money.ts'
 import { TimelineBuilder } from './timeline.ts'
@@ -47,6 +47,8 @@ export class RunModel {
 
   #fold(event: RuntimeEvent): void {
     const state = this.#next(this.#last, event)
+    // Of a long history, the first look at what comes next would compute the digests of all its messages at once.
+    if (state.history !== this.#last?.history) computeHistoryDigest(state.history)
     this.#last = state
     this.money.add(event, state)
     if (event.seq % eventsPerSnapshot === 0) this.#snapshots.push(state)

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
-import type { RunNode } from '../../../api.ts'
+import type { Grant } from '@tallystick/core/vocabulary'
+import type { RowStatus, RunNode } from '../../../api.ts'
 import { tree } from '../../state/money.ts'
 import { goTo } from '../../state/open-run.ts'
 import { go } from '../../state/route.ts'
@@ -16,40 +17,58 @@ export function ChildGrants({ grants }: { readonly grants: readonly ChildGrant[]
     <div class="section">
       <h3>Granted to child runs</h3>
       <ul class="grants">
-        {grants.map((child) => (
-          <li key={child.childRunId}>
-            <Grant child={child} node={nodes.get(child.childRunId)} />
-            <Below nodes={nodes.get(child.childRunId)?.children ?? []} depth={1} />
-          </li>
-        ))}
+        {grants.map(({ childRunId, name, seq, grant, spent }) => {
+          const node = nodes.get(childRunId)
+          return (
+            <li key={childRunId}>
+              <GrantLine
+                runId={childRunId}
+                name={node?.agent ?? name}
+                status={node?.status}
+                grant={grant}
+                tokens={spent?.tokens ?? node?.tokens}
+                costUsd={spent?.costUsd ?? node?.costUsd}
+                isEstimated={spent?.isEstimated ?? false}
+                seq={seq}
+              />
+              <Below nodes={node?.children ?? []} depth={1} />
+            </li>
+          )
+        })}
       </ul>
     </div>
   )
 }
 
-function Grant({
-  child: { childRunId, name, seq, grant, spent },
-  node,
-}: {
-  readonly child: ChildGrant
-  readonly node: RunNode | undefined
-}): JSX.Element {
-  const cost = spent?.costUsd ?? node?.costUsd
-  const part = readPart(grant, spent?.tokens, cost)
+interface GrantLineProps {
+  readonly runId: string
+  readonly name: string
+  readonly status: RowStatus | undefined
+  readonly grant: Grant
+  readonly tokens: number | undefined
+  readonly costUsd: number | undefined
+  readonly isEstimated?: boolean
+  /** The event of the open run that started it. */
+  readonly seq?: number
+}
+
+function GrantLine(props: GrantLineProps): JSX.Element {
+  const { runId, name, status, grant, tokens, costUsd, isEstimated = false, seq } = props
+  const part = readPart(grant, tokens, costUsd)
   const isOver = part !== undefined && part > 1
   return (
     <div class="grant">
-      {node ? <StatusSign status={node.status} /> : <span />}
-      <button
-        type="button"
-        class="quiet"
-        onClick={() => go({ run: childRunId, at: undefined, call: undefined })}
-      >
-        {showHidden(node?.agent ?? name)}
+      {status ? <StatusSign status={status} /> : <span />}
+      <button type="button" class="quiet" onClick={() => go({ run: runId, at: undefined, call: undefined })}>
+        {showHidden(name)}
       </button>
-      <button type="button" class="quiet soft" title="Go to its start" onClick={() => goTo(seq)}>
-        {seq}
-      </button>
+      {seq === undefined ? (
+        <span />
+      ) : (
+        <button type="button" class="quiet soft" title="Go to its start" onClick={() => goTo(seq)}>
+          {seq}
+        </button>
+      )}
       <span
         class={isOver ? 'meter full' : 'meter'}
         role="img"
@@ -58,12 +77,12 @@ function Grant({
         <span class="spent" style={{ width: `${Math.min(100, (part ?? 0) * 100)}%` }} />
       </span>
       <span class="num">
-        {spent?.isEstimated && <Estimate why="Its parent counted before it had ended" />}
-        {cost === undefined
-          ? spent
-            ? `${formatTokens(spent.tokens)} tokens`
-            : 'under way'
-          : formatCost(cost)}
+        {isEstimated && <Estimate why="Its parent counted before it had ended" />}
+        {costUsd === undefined
+          ? tokens === undefined
+            ? 'under way'
+            : `${formatTokens(tokens)} tokens`
+          : formatCost(costUsd)}
         {isOver && <b class="bad"> over</b>}
       </span>
       <span class="soft of">of {describeGrant(grant)}</span>
@@ -82,7 +101,7 @@ function readPart(
   return undefined
 }
 
-/** Child runs of child runs: their grants are in their parents' events, so only what they used is shown. */
+/** Child runs of child runs, each with what its own parent granted. */
 function Below({
   nodes,
   depth,
@@ -93,20 +112,10 @@ function Below({
   if (nodes.length === 0) return null
   return (
     <ul style={{ paddingLeft: '16px' }}>
-      {nodes.map((node) => (
-        <li key={node.runId}>
-          <div class="grant">
-            <StatusSign status={node.status} />
-            <button
-              type="button"
-              class="quiet"
-              onClick={() => go({ run: node.runId, at: undefined, call: undefined })}
-            >
-              {showHidden(node.agent)}
-            </button>
-            <span class="num">{node.costUsd === undefined ? '' : formatCost(node.costUsd)}</span>
-          </div>
-          {depth < 16 && <Below nodes={node.children} depth={depth + 1} />}
+      {nodes.map(({ runId, agent, status, grant = {}, tokens, costUsd, children }) => (
+        <li key={runId}>
+          <GrantLine {...{ runId, name: agent, status, grant, tokens, costUsd }} />
+          {depth < 16 && <Below nodes={children} depth={depth + 1} />}
         </li>
       ))}
     </ul>
