@@ -1,9 +1,8 @@
-// The program sends a link and suspends its run. The click comes back over HTTP and decides one call, once, by the person asked.
+// A person gets a link, and decides about one call on a page of the server: signed, with an expiry, good for one decision.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { approvalTokens, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { createServer } from '@tallystick/server'
+import { serve } from '@tallystick/server/node'
 import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
@@ -23,33 +22,28 @@ const model = scriptedModel([{ toolCalls: calls }, { text: 'The invoice is paid.
 const agent = defineAgent({ name: 'books', instructions: 'Keep the books.', model, tools: [pay] })
 const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent] })
 
-const tokens = approvalTokens({ secret: crypto.randomUUID(), audience: 'the office' })
-// Scanners open links in mails too, so the link only shows the question, and a form posts the decision.
-async function answerTo(token: string, isDecision: boolean): Promise<object> {
-  return isDecision ? await tokens.decide(runtime, token, { approved: true }) : tokens.read(token)
-}
-const page = createServer((request, response) => {
-  const token = new URLSearchParams(request.url?.split('?')[1]).get('token') ?? ''
-  const sent = answerTo(token, request.method === 'POST').then((answer) => {
-    const isRefused = 'accepted' in answer && answer.accepted === false
-    response.writeHead(isRefused ? 409 : 200).end(JSON.stringify(answer))
-  })
-  // A request that cannot be answered must not end the process.
-  sent.catch(() => response.writeHead(500).end())
-}).listen(0, '127.0.0.1')
-await once(page, 'listening')
+const url = 'https://office.example.com'
+const approvalPage = { secret: crypto.randomUUID(), url }
+const server = createServer({ runtime, agents: [agent], approvalPage })
+const listening = await serve(server)
 
-const { runId, pendingApprovals } = await runtime.run(agent, 'Pay invoice A-17.').result
-const token = tokens.issue(pendingApprovals[0]!, { to: 'maria@example.com', expiresInMs: 3_600_000 })
-const link = `http://127.0.0.1:${(page.address() as AddressInfo).port}/?token=${token}`
+const run = runtime.run(agent, 'Pay invoice A-17.')
+const [asked] = (await run.result).pendingApprovals
+const link = server
+  .approvalLink(asked!, { to: 'maria@example.com', expiresInMs: 3_600_000 })
+  .replace(url, listening.url)
 
-assert.match(await (await fetch(link)).text(), /"to":"maria@example.com"/)
-assert.equal((await fetch(link.replace('maria', 'mallory'), { method: 'POST' })).status, 409)
-assert.deepEqual(await (await fetch(link, { method: 'POST' })).json(), { accepted: true })
-assert.equal((await fetch(link, { method: 'POST' })).status, 409)
+// Scanners open links in mails, too: the page only shows, and its form decides. It needs no JavaScript.
+assert.match(await (await fetch(link)).text(), /May books run pay\?[^]*A-17/)
+assert.deepEqual(paid, [])
+const decide = (approval: string) =>
+  fetch(link.split('?')[0]!, { method: 'POST', body: new URLSearchParams({ approval, decision: 'approve' }) })
+const token = new URL(link).searchParams.get('approval')!
+assert.equal((await decide(token.replace('maria', 'mallory'))).status, 400)
+assert.match(await (await decide(token)).text(), /Approved[^]*By maria@example.com/)
+assert.equal((await decide(token)).status, 409)
 
-const { text } = await runtime.resume(runId).result
-assert.equal(text, 'The invoice is paid.')
-assert.deepEqual(paid, ['A-17'])
+const { text } = await run.result
+assert.deepEqual([text, paid], ['The invoice is paid.', ['A-17']])
 console.log(text)
-page.close()
+await listening.close()

@@ -21,6 +21,8 @@ const printed: Readonly<Record<string, string>> = {
   'guardrails.ts': 'card-numbers: replace\npayment-cap: block\nno-advice: replace',
   'handoff.ts': 'front desk hands over to billing.\nThe script says: in May an engineer',
   'live-text.ts': '- The balance is 99 euros. \n- The script says: 50 euros are saved.',
+  'opa-policy.ts': 'run small (OPA, policy r41)\nask above 100 USD (OPA, policy r41)\nsettle above 1,000 USD',
+  'slack-buttons.ts': 'It is paid.',
   'steering.ts': 'The script was told: In the morning only.\nThe script was told: And a hotel?',
   'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is not JSON',
 }

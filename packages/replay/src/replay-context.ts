@@ -94,7 +94,8 @@ export class RecordedCheck {
             ? 'ask'
             : { ask: reason, ...omitUndefined({ approvers: more.approvers }) }
         }
-        return verdict.kind === 'refuse' ? { deny: verdict.text } : 'run'
+        if (verdict.kind === 'refuse') return { deny: verdict.text }
+        return verdict.reason === undefined ? 'run' : { run: verdict.reason }
       },
     }
   }
@@ -123,7 +124,9 @@ export class RecordedCheck {
   #verdict(toolCallId: string): CallVerdict {
     const { refusal, plan, reason, approvers } = this.#calls.get(toolCallId) ?? {}
     if (refusal) return { kind: 'refuse', ...refusal } as CallVerdict
-    return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason, approvers }) } : { kind: 'run' }
+    return plan === 'ask'
+      ? { kind: 'ask', ...omitUndefined({ reason, approvers }) }
+      : { kind: 'run', ...omitUndefined({ reason }) }
   }
 
   /** The input of a call after its tool repaired it; `undefined` if it did not. */

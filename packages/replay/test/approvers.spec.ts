@@ -345,3 +345,23 @@ describe('a standing approval', () => {
     await requireVerified(ledger)
   })
 })
+
+describe('a policy that lets a call run, and says why', () => {
+  it('is on record with its reason, and is not asked by a replay without the context', async () => {
+    let asked = 0
+    const engine: ApprovalPolicy = ({ name }) => (asked++, { run: `policy 3 allows ${name}` })
+    const at = desk([pay(5), { text: 'Paid.' }], engine)
+    const runtime = createRuntime({
+      ledger: at.ledger,
+      agents: [at.agent],
+      approval: () => ({ run: 'office hours' }),
+    })
+    const run = runtime.run(at.agent, 'Go.', { context: { url: 'http://engine' } })
+    expect(await run.result).toMatchObject({ status: 'done' })
+    const collected = (await read(at.ledger, run.id)).find(({ type }) => type === 'tool_requests_collected')
+    expect(collected).toMatchObject({ calls: [{ plan: 'run', reason: 'office hours; policy 3 allows pay' }] })
+    const events = await judge(at, run.id)
+    expect(events.length).toBeGreaterThan(5)
+    expect(asked).toBe(1)
+  })
+})

@@ -3,6 +3,7 @@ import {
   type Clock,
   ConfigurationError,
   type Ledger,
+  type PendingApproval,
   type RecordedRun,
   type RunId,
   type RunResult,
@@ -21,6 +22,12 @@ import { Hono } from 'hono'
 import { addA2a } from './a2a/routes.ts'
 import { addAgUi } from './ag-ui/routes.ts'
 import { addChat } from './ai-sdk/routes.ts'
+import {
+  type ApprovalPage,
+  type ApprovalPageOptions,
+  createApprovalPage,
+  type LinkOptions,
+} from './approval-page.ts'
 import { createSealedPlaces } from './http/cursors.ts'
 import {
   type Authorize,
@@ -147,6 +154,11 @@ export interface ServerOptions {
    * only callers with the permission `signal` send events.
    */
   readonly signals?: SignalsOptions | undefined
+  /**
+   * Serves a page at `/approval` on which a person decides about one call, by a link that `approvalLink` signs. It asks for no
+   * login: the link is the permission.
+   */
+  readonly approvalPage?: ApprovalPageOptions | undefined
   /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -201,6 +213,13 @@ const signingSecret = valueThat(
   'a secret of webhooks: whsec_ and base64 of at least 24 bytes, or a text of at least 32 characters',
   (value) => typeof value === 'string' && /^(?:whsec_[\w+/]{32,}={0,2}|(?!whsec_).{32,})$/.test(value),
 )
+const approvalPageOptions = fields<ApprovalPageOptions>({
+  secret: (value) => (typeof value === 'string' ? secretText : listOf(secretText))(value),
+  url: valueThat(
+    'where people reach this server, such as https://ops.example.com',
+    (value) => typeof value === 'string' && /^https?:\/\/[^?#]+$/.test(value) && URL.canParse(value),
+  ),
+})
 
 const inspectorOptions = fields<InspectorOptions>({ title: maybe(anyText) })
 const checkpoints = fields<NonNullable<ServerOptions['checkpoints']>>({
@@ -232,6 +251,7 @@ const serverOptions = fields<ServerOptions>(
     signals: maybe(fields<SignalsOptions>({ secret: signingSecret })),
     inspector: maybe((value) => (typeof value === 'boolean' ? undefined : inspectorOptions(value))),
     checkpoints: maybe(checkpoints),
+    approvalPage: maybe(approvalPageOptions),
     report: maybe(anyFunction),
     clock: maybe(anyObject),
   },
@@ -286,6 +306,11 @@ export interface Server {
   /** Without `authorize`: what a request sends as `authorization: Bearer …`. */
   readonly token?: string
   /**
+   * With `approvalPage`: a link on which one person decides about a call that waits. Throws a `ConfigurationError` without that
+   * option.
+   */
+  approvalLink(approval: PendingApproval, options: LinkOptions): string
+  /**
    * For a stop signal: starts nothing new, gives work in flight up to `graceMs` (5 seconds) to end, ends the streams
    * after the last event, and returns the runs as they stopped. Readers reconnect to another process.
    */
@@ -318,7 +343,8 @@ export function createServer(options: ServerOptions): Server {
     liveRuns: options.liveText === true ? new Map() : undefined,
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
-  const app = createApp(served, options, token)
+  const page = options.approvalPage && createApprovalPage(served, options.approvalPage)
+  const app = createApp(served, options, { token, page })
   const handle = async (request: Request): Promise<Response> => {
     try {
       if (isDraining && !isRead(request)) {
@@ -345,6 +371,12 @@ export function createServer(options: ServerOptions): Server {
       return new Response(body, { status, headers })
     },
     ...(token !== undefined && { token }),
+    approvalLink(approval, given) {
+      if (page) return page.link(approval, given)
+      throw new ConfigurationError(
+        'approvalLink: this server has no page for approvals. Give createServer the option approvalPage: { secret, url }.',
+      )
+    },
     async drain(graceMs) {
       isDraining = true
       try {
@@ -370,7 +402,11 @@ async function wakeRun(
   }
 }
 
-function createApp(served: Served, options: ServerOptions, token: string | undefined): Hono<RequestScope> {
+function createApp(
+  served: Served,
+  options: ServerOptions,
+  { token, page }: { readonly token: string | undefined; readonly page: ApprovalPage | undefined },
+): Hono<RequestScope> {
   const app = new Hono<RequestScope>().basePath(served.basePath === '' ? '/' : served.basePath)
   const routes = new Routes(app, served)
   const { origins = [], maxHeaderBytes = 16_384, admit } = options
@@ -382,6 +418,8 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
     const what = explainPath(method, path, served.basePath, routes.roots)
     throw new RefusedRequestError(404, 'not_found', what)
   })
+  // Before callers are identified: a link names its person.
+  page?.addTo(app)
   app.use(async (context, next) => {
     const request = context.req.raw
     const url = new URL(request.url)

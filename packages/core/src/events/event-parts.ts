@@ -207,7 +207,7 @@ export interface CollectedCall {
   readonly input?: JsonObject
   /** The repairs of the model's input. */
   readonly repairs?: readonly string[]
-  /** Why a person is asked. */
+  /** Why a person is asked, or why the call runs without that. */
   readonly reason?: string
   /** Who may approve it: each of these has to be satisfied. */
   readonly approvers?: readonly Approvers[]

@@ -148,7 +148,7 @@ export interface Retryable {
 
 /** The result of checking a call against its tool, before anything runs. */
 export type CallVerdict =
-  | { readonly kind: 'run' }
+  | { readonly kind: 'run'; readonly reason?: string }
   | { readonly kind: 'ask'; readonly reason?: string; readonly approvers?: readonly Approvers[] }
   | {
       readonly kind: 'refuse'
@@ -348,7 +348,7 @@ export const toolSignalSchema: Schema<ToolSignal> = variantOf('type', {
 
 /** The possible answers of a check. */
 export const verdictSchema: Schema<CallVerdict> = variantOf('kind', {
-  run: {},
+  run: { reason: maybe(text) },
   ask: { reason: maybe(text), approvers: maybe(listOf(approvers)) },
   refuse: {
     outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),

@@ -662,8 +662,8 @@ function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undef
     const error = isRecorded(state, 'toolErrors') ? verdict.error : undefined
     return { ...base, plan: 'settle', refusal: { outcome, text, ...omitUndefined({ error }) } }
   }
-  const { reason, approvers }: Partial<Extract<CallVerdict, { kind: 'ask' }>> =
-    verdict.kind === 'ask' ? verdict : {}
+  const { reason } = verdict
+  const approvers = verdict.kind === 'ask' ? verdict.approvers : undefined
   if (isHeldWrite(state, base)) {
     if (planHeldWrite(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
     return { ...base, plan: 'ask', reason: describeForkReason(reason), ...omitUndefined({ approvers }) }

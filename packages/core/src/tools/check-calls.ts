@@ -36,8 +36,8 @@ export interface PolicyCall<Context = unknown> extends CallContext<Context> {
 }
 
 /**
- * Decides about a call that its tool allows or asks about: `run` (as the tool decides), `ask`, or `deny`, with a
- * reason. Pure: a replay calls it again. A throw denies the call.
+ * Decides about a call that its tool allows or asks about: `run` (as the tool decides), `ask`, or `deny`, each with a
+ * reason where one is to be on record. Pure: a replay calls it again. A throw denies the call.
  */
 export type ApprovalPolicy<Context = AnyContext> = (
   call: PolicyCall<Context>,
@@ -46,6 +46,8 @@ export type ApprovalPolicy<Context = AnyContext> = (
 export type PolicyVerdict =
   | 'run'
   | 'ask'
+  /** Runs it, and why: the reason is recorded. */
+  | { readonly run: string }
   | {
       /** Why a person is asked. */
       readonly ask: string
@@ -62,14 +64,14 @@ async function askPolicy<Context>(
   const verdict: unknown = await policy(call)
   if (isVerdict(verdict)) return verdict
   throw new TypeError(
-    "it returned neither 'run', 'ask', { ask: 'why', approvers: { count, roles } } nor { deny: 'why' }",
+    "it returned neither 'run', { run: 'why' }, 'ask', { ask: 'why', approvers: { count, roles } } nor { deny: 'why' }",
   )
 }
 
 function isVerdict(verdict: unknown): verdict is PolicyVerdict {
   if (verdict === 'run' || verdict === 'ask') return true
-  const given = Object(verdict) as { readonly [Name in 'ask' | 'deny' | 'approvers']?: unknown }
-  if (typeof given.deny === 'string') return true
+  const given = Object(verdict) as { readonly [Name in 'run' | 'ask' | 'deny' | 'approvers']?: unknown }
+  if (typeof given.deny === 'string' || typeof given.run === 'string') return true
   const demands: readonly unknown[] = given.approvers === undefined ? [] : [given.approvers].flat()
   return typeof given.ask === 'string' && demands.every((demand) => approvers(demand) === undefined)
 }
@@ -103,12 +105,15 @@ export function combinePolicies(
   return async (call) => {
     const verdicts = await Promise.all(policies.map((policy) => askPolicy(policy, call)))
     const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
-    const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
+    const isQuestion = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'ask' in verdict
     const strictest =
-      verdicts.find(isDenial) ??
-      verdicts.find(isQuestion) ??
-      verdicts.find((verdict) => verdict === 'ask') ??
-      'run'
+      verdicts.find(isDenial) ?? verdicts.find(isQuestion) ?? verdicts.find((verdict) => verdict === 'ask')
+    if (strictest === undefined) {
+      const reasons = verdicts.flatMap((verdict) =>
+        typeof verdict === 'object' && 'run' in verdict ? [verdict.run] : [],
+      )
+      return reasons.length === 0 ? 'run' : { run: reasons.join('; ') }
+    }
     return typeof strictest === 'object' && 'ask' in strictest
       ? { ...strictest, ...joinDemands(...verdicts) }
       : strictest
@@ -396,6 +401,10 @@ function requireVerdict(verdict: CallVerdict): CallVerdict {
 function chooseStricter(verdict: CallVerdict, policy: PolicyVerdict): CallVerdict {
   if (policy === 'run') return verdict
   if (policy === 'ask') return verdict.kind === 'ask' ? verdict : { kind: 'ask' }
+  if ('deny' in policy) return { kind: 'refuse', outcome: 'denied', text: policy.deny }
   if ('ask' in policy) return { kind: 'ask', reason: policy.ask, ...joinDemands(verdict, policy) }
-  return { kind: 'refuse', outcome: 'denied', text: policy.deny }
+  if (verdict.kind === 'refuse') return verdict
+  // In a replay the tool's own verdict has the recorded reason already.
+  const reasons = [...new Set([verdict.reason, policy.run])].filter((reason) => reason !== undefined)
+  return { ...verdict, reason: reasons.join('; ') }
 }

@@ -69,7 +69,8 @@ function createTooDeepError(): RefusedRequestError {
   )
 }
 
-async function readText(request: Request, limits: BodyLimits): Promise<string> {
+/** Reads the body of a request as text, within limits. */
+export async function readText(request: Request, limits: BodyLimits): Promise<string> {
   const { maxBodyBytes, bodyTimeoutMs, clock } = limits
   if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes)
     throw createTooLargeError(maxBodyBytes)

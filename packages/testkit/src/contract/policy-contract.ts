@@ -48,7 +48,7 @@ const policyContractOptions = fields<PolicyContractOptions>({
 })
 
 export const policyPromises = {
-  answers: "a policy answers each call with 'run', 'ask', { ask: 'why' } or { deny: 'why' }",
+  answers: "a policy answers each call with 'run', { run: 'why' }, 'ask', { ask: 'why' } or { deny: 'why' }",
   inTime: 'a policy answers in time',
   pure: 'a policy answers the same call the same each time',
   unchanged: 'a policy changes nothing of the call that it is asked about',
@@ -121,8 +121,8 @@ async function ask(policy: ApprovalPolicy, call: PolicyCall, patienceMs: number)
 
 function isVerdict(given: unknown): boolean {
   if (given === 'run' || given === 'ask') return true
-  const { ask, deny } = Object(given) as { readonly ask?: unknown; readonly deny?: unknown }
-  return typeof ask === 'string' || typeof deny === 'string'
+  const { run, ask, deny } = Object(given) as { readonly [name: string]: unknown }
+  return [run, ask, deny].some((why) => typeof why === 'string')
 }
 
 /** The calls of a user, each with hostile inputs beside it, and calls of tools that no policy knows. */
