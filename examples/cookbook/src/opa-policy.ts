@@ -40,14 +40,14 @@ await once(engine, 'listening')
 const pay = testTool({ name: 'pay', effect: 'write', run: () => 'paid' })
 // A script plays the model.
 const toolCalls = [5, 500, 5_000].map((usd) => ({ name: 'pay', input: { usd } }))
-const model = scriptedModel([{ toolCalls }, { text: 'Paid what was allowed.' }])
+const model = scriptedModel([{ toolCalls }, { text: 'Paid.' }])
 const agent = defineAgent({ name: 'shop', instructions: 'Pay bills.', model, tools: [pay], approval: opa })
 const ledger = memoryLedger()
 const context = { opa: `http://127.0.0.1:${(engine.address() as AddressInfo).port}` }
 const run = createRuntime({ ledger }).run(agent, 'Pay the bills.', { context })
 const [asked] = (await run.result).pendingApprovals
 for (const by of ['ann', 'ben']) await run.approve(asked!, { by, roles: ['finance'] })
-const { text } = await run.result
+await run.result
 assert.equal(JSON.stringify(pay.runs.map(({ input }) => input['usd'])), '[5,500]')
 
 for await (const event of ledger.read(run.id))
@@ -56,5 +56,4 @@ for await (const event of ledger.read(run.id))
 // A replay without the context asks no engine: it has the recorded decisions, whatever the policy says today.
 revision = 'r42'
 assert.equal((await replayRun(ledger, run.id, () => agent)).divergence, undefined)
-console.log(text)
 engine.close()
