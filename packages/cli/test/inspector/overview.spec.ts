@@ -65,6 +65,11 @@ describe.skipIf(lacksBrowser)('the overview', () => {
     await page.getByRole('region', { name: 'Failures by reason' }).getByRole('button').click()
     await expect.poll(() => rows.filter({ hasText: 'looper' }).count()).toBe(2)
     expect(await rows.count()).toBe(2)
+    // From a child run the page leads to the run whose call it does.
+    await page.getByRole('button', { name: 'Clear all' }).click()
+    await rows.filter({ hasText: '↳ clerk' }).getByRole('button').click()
+    await page.getByRole('button', { name: 'does a call of' }).click()
+    await page.waitForURL(({ hash }) => hash.includes(managed))
     expect(faults).toEqual([])
   })
 })

@@ -61,7 +61,7 @@ export const indexes: readonly string[] = [
   'index run_summary_session on @.run_summary (session_id, pos) where session_id is not null',
   'unique index run_summary_head on @.run_summary (run_id, seq, head_hash)',
   'index run_summary_walk on @.run_summary (pos, last_at, started_at, is_child)',
-  `index run_summary_stats on @.run_summary (started_at, is_child, status, reason, cost_nano, tokens, last_at, agent, session_id, subject)`,
+  `index run_summary_stats on @.run_summary (started_at, is_child, status, reason, cost_nano, tokens, last_at, agent, session_id, subject, pos)`,
 ]
 
 const isChanged = (columns: readonly string[]): string =>

@@ -102,7 +102,7 @@ export interface ProjectedRun extends SummaryRecord {
 /** So many runs are found and sorted without delay; of more, an index has to give them in order. */
 const fewRuns = 10_000
 /** As many of a length of time, of which an index has nearly all that is asked. */
-const fewOfTime = 100_000
+const fewOfTime = 50_000
 
 /** A query whose runs are found all at once. */
 type PlacedQuery = Pick<RunQuery, 'statuses' | 'since' | 'sessionIds'>

@@ -1,15 +1,17 @@
 import type { JSX } from 'preact'
+import type { ParentRef } from '@tallystick/core/vocabulary'
 import { useEffect, useState } from 'preact/hooks'
 import { takeDroppedExports } from '../state/dropped.ts'
-import { keepOpenRun, lines, lastSeq, runFault, runTrouble } from '../state/open-run.ts'
+import { keepOpenRun, lines, lastSeq, runFault, runTrouble, worker } from '../state/open-run.ts'
 import { go, route } from '../state/route.ts'
 import { keepRuns, may, rows, self } from '../state/runs.ts'
 import { source } from '../state/source.ts'
+import { useRead } from '../state/use-read.ts'
 import { Boundary } from '../ui/boundary.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { type Tab, TabPane } from '../ui/tabs.tsx'
-import { formatCost, formatDuration, showHidden } from '../ui/text.tsx'
+import { formatCost, formatDuration, shortenId, showHidden } from '../ui/text.tsx'
 import { WaitingFor } from './actions/decisions.tsx'
 import { NewRun } from './actions/new-run.tsx'
 import { RunMenu } from './actions/run-menu.tsx'
@@ -132,14 +134,36 @@ function OpenRun({ run }: { readonly run: string }): JSX.Element {
   )
 }
 
+const relations: Readonly<Record<ParentRef['relation'], string>> = {
+  child: 'does a call of',
+  fork: 'fork of',
+  branch: 'branch of',
+  session: 'follows',
+}
+
+/** The run from which the open one comes, at the event where it does. */
+function ComesFrom({ parent: { relation, runId, seq } }: { readonly parent: ParentRef }): JSX.Element {
+  return (
+    <button
+      type="button"
+      class="quiet soft"
+      onClick={() => go({ run: runId, at: seq, call: undefined, with: undefined })}
+    >
+      ↰ {relations[relation]} <code>{shortenId(runId)}</code>
+    </button>
+  )
+}
+
 function RunHeader({ run }: { readonly run: string }): JSX.Element {
   const row = rows.value.find(({ runId }) => runId === run)
   const first = lastSeq.value > 0 ? lines[0] : undefined
   const last = lines[lastSeq.value - 1]
+  const start = useRead(`${run} ${lastSeq.value > 0}`, () => worker.readStart()).value
   return (
     <header class="run-header">
-      <span class="title">{row === undefined ? 'run' : showHidden(row.agent)}</span>
+      <span class="title">{showHidden(row?.agent ?? start?.agent ?? 'run')}</span>
       <code class="soft">{run}</code>
+      {start?.parent && <ComesFrom parent={start.parent} />}
       {row && (
         <StatusBadge status={row.status} {...(row.reason && { words: row.reason.replaceAll('_', ' ') })} />
       )}

@@ -34,7 +34,7 @@ export function PairView(): JSX.Element {
 /** Chooses the other run: the origin of a fork, the forks of the run, or any run by its id. */
 function Choice(): JSX.Element {
   const open = runId.value
-  const { value: parent } = useRead(`${open} ${lastSeq.value > 0}`, () => worker.readParent())
+  const { parent } = useRead(`${open} ${lastSeq.value > 0}`, () => worker.readStart()).value ?? {}
   const [typed, setTyped] = useState('')
   const { with: other } = route.value
   const forks = rows.value.filter((row) => row.parent?.relation === 'fork' && row.parent.runId === open)

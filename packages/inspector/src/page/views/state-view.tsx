@@ -65,7 +65,7 @@ function Next({ now: { next, legal, phase } }: { readonly now: Moment }): JSX.El
       </div>
       <details class="section">
         <summary>
-          {legal.length} events are legal in <b>{phase}</b>
+          {legal.length === 1 ? '1 event is' : `${legal.length} events are`} legal in <b>{phase}</b>
         </summary>
         <p class="mono soft">{legal.join(', ')}</p>
       </details>

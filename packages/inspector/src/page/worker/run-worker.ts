@@ -178,10 +178,11 @@ class RunWorker {
     return describeCallFacts(this.#model, toolCallId)
   }
 
-  /** The run from which this one comes. */
-  readParent(): ParentRef | undefined {
+  /** The agent with which the run began, and the run from which it comes. */
+  readStart(): { readonly agent: string; readonly parent?: ParentRef } | undefined {
     const [first] = this.#model.events
-    return first?.type === 'run_started' ? first.parent : undefined
+    if (first?.type !== 'run_started') return undefined
+    return { agent: first.agent, ...(first.parent && { parent: first.parent }) }
   }
 
   /** How many messages were recorded before the run, which begins with them. */

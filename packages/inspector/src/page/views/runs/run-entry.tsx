@@ -8,7 +8,8 @@ export const runEntryHeight = 60
 
 /** A run of the list: its first words, how it stands, and the worst that happened in it. */
 export function RunEntry({ row }: { readonly row: RunRow }): JSX.Element {
-  const { runId, status, agent, firstWords, startedAt, lastAt, turns, toolCalls, costUsd, worst, tools } = row
+  const { runId, status, agent, parent, firstWords, startedAt, lastAt, turns, toolCalls } = row
+  const { costUsd, worst, tools } = row
   return (
     <button
       type="button"
@@ -22,7 +23,10 @@ export function RunEntry({ row }: { readonly row: RunRow }): JSX.Element {
       </span>
       <span class="soft">{startedAt > 0 ? formatTime(startedAt) : ''}</span>
       <span class="detail">
-        <span class="agent">{showHidden(agent)}</span>
+        <span class="agent">
+          {parent?.relation === 'child' && <span title="A child run: it does a call of another run">↳ </span>}
+          {showHidden(agent)}
+        </span>
         {worst === undefined ? (
           <span class="worst">
             {countThings(turns, 'turn')}, {countThings(toolCalls, 'call')}
