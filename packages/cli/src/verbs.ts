@@ -147,6 +147,16 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
       example: 'tallystick regression runs.db latest --out test/refund.spec.ts',
       load: async () => (await import('./verbs/replay.ts')).declareRegression,
     },
+    dataset: {
+      summary: 'print runs as cases for an evaluation',
+      example: `tallystick dataset runs.db --where 'agent=assistant' > cases.jsonl`,
+      load: async () => (await import('./verbs/evaluate.ts')).declareDataset,
+    },
+    evaluate: {
+      summary: 'run cases with your agents, and compare scores, costs and calls',
+      example: 'tallystick evaluate evals.db evaluation.ts --min 0.8',
+      load: async () => (await import('./verbs/evaluate.ts')).declareEvaluate,
+    },
     policy: {
       summary: 'check approval rules: their examples, and what they decide about calls on record',
       example: 'tallystick policy check rules.json runs.db',

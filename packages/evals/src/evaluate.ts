@@ -51,6 +51,20 @@ export interface EvaluateOptions {
   readonly onRun?: ((run: EvaluatedRun) => void | Promise<void>) | undefined
 }
 
+/** An evaluation as the command line runs it: in its own ledger, with `close` called at the end. */
+export interface Evaluation extends Omit<EvaluateOptions, 'ledger' | 'signal' | 'onRun'> {
+  readonly close?: (() => void | Promise<void>) | undefined
+}
+
+/** An evaluation, or a function that sets up what it needs and returns it. */
+export type EvaluationSource = Evaluation | (() => Evaluation | Promise<Evaluation>)
+
+/** Returns what it is given: the default export of a module for `tallystick evaluate`. */
+export function defineEvaluation(source: EvaluationSource): EvaluationSource {
+  requireOptions('defineEvaluation', someSource, source, 'the evaluation')
+  return source
+}
+
 /** What a scorer said of a run: a score, or why it gave none. */
 export type GivenScore = { readonly score: number; readonly note?: string } | { readonly error: string }
 
@@ -96,6 +110,11 @@ const armingOfTool = valueThat(
   "'armed' or a function",
   (value) => value === 'armed' || typeof value === 'function',
 )
+const someSource = valueThat(
+  'an object with cases, agents and scorers, or a function that returns one',
+  (value) =>
+    typeof value === 'function' || (typeof value === 'object' && value !== null && 'scorers' in value),
+)
 const aCount = numberFrom(1, { whole: true })
 const evaluateOptions = fields<EvaluateOptions>(
   {
@@ -140,7 +159,7 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationRepo
     )
   }
   const { cases, agents, scorers, name = crypto.randomUUID(), repeats = 1, concurrency = 4, onRun } = options
-  const evaluation = new Evaluation(options, name)
+  const evaluation = new UnderWay(options, name)
   const tally = new Tally({ name, agents: Object.keys(agents), scorers: Object.keys(scorers), repeats })
   const source = iterate(typeof cases === 'string' ? readCases(cases) : cases)
   const known = new Set<string>()
@@ -182,7 +201,7 @@ async function* iterate(cases: Iterable<EvalCase> | AsyncIterable<EvalCase>): As
 }
 
 /** The runs of an evaluation that are under way. */
-class Evaluation {
+class UnderWay {
   readonly #options: EvaluateOptions
   readonly #name: string
   readonly #gate: Gate

@@ -1,5 +1,13 @@
 export { type CaseCall, collectCases, type CollectOptions, type EvalCase, readCases } from './case.ts'
-export { evaluate, type EvaluatedRun, type EvaluateOptions, type GivenScore } from './evaluate.ts'
+export {
+  defineEvaluation,
+  evaluate,
+  type EvaluatedRun,
+  type EvaluateOptions,
+  type Evaluation,
+  type EvaluationSource,
+  type GivenScore,
+} from './evaluate.ts'
 export { judge, type JudgeOptions } from './judge.ts'
 export {
   type EvaluationReport,

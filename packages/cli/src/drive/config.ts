@@ -269,7 +269,10 @@ async function startServers(config: TallystickConfig, path: string): Promise<Loa
 }
 
 /** The default export of a configuration. Throws a `ConfigurationError` if it cannot be imported. */
-export async function importConfig(path: string): Promise<unknown> {
+export async function importConfig(
+  path: string,
+  remedy = 'Correct it, or name another with --config FILE',
+): Promise<unknown> {
   try {
     const module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
     return module.default
@@ -277,11 +280,10 @@ export async function importConfig(path: string): Promise<unknown> {
     const what = `${path} cannot be imported, so no agent is known`
     // From 22.18 on Node takes the types out of TypeScript.
     if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_UNKNOWN_FILE_EXTENSION') {
-      const remedy = `it is TypeScript, which Node ${process.versions.node} does not read. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
-      throw new ConfigurationError(`${what}: ${remedy}`, { cause })
+      const reading = `it is TypeScript, which Node ${process.versions.node} does not read. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
+      throw new ConfigurationError(`${what}: ${reading}`, { cause })
     }
     const reason = cause instanceof Error ? cause.message : String(cause)
-    const remedy = 'Correct it, or name another with --config FILE'
     throw new ConfigurationError(`${what}. ${remedy}: ${reason}`, { cause })
   }
 }

@@ -136,7 +136,8 @@ export function declareRegression(verb: Command, context: CommandContext): void 
     })
 }
 
-function parsePattern(text: string): RegExp {
+/** A pattern of `--redact`. */
+export function parsePattern(text: string): RegExp {
   try {
     return new RegExp(text)
   } catch (cause) {

@@ -82,6 +82,15 @@ async function furnish(folder: string): Promise<void> {
       examples: [{ call: { tool: 'search' }, decision: 'allow' }],
     }),
     'my-store.ts': `import { memoryLedger } from ${core}\nexport default () => ({ open: memoryLedger, lacks: ['durable', 'shared'] })\n`,
+    'evaluation.ts': `import { defineAgent } from ${core}
+import { defineEvaluation, exact } from ${JSON.stringify(import.meta.resolve('@tallystick/evals'))}
+import { scriptedModel } from ${JSON.stringify(import.meta.resolve('@tallystick/testkit'))}
+export default defineEvaluation({
+  cases: [{ id: 'tea', input: 'How much is tea?', expected: '5 USD' }],
+  agents: { today: defineAgent({ name: 'shop', instructions: 'Sell.', model: scriptedModel([{ text: '5 USD' }]) }) },
+  scorers: { exact: exact() },
+})
+`,
     'claude_desktop_config.json': JSON.stringify({ mcpServers: { files: mcpServer } }),
     'bin/tallystick': `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`,
   }
