@@ -20,6 +20,8 @@ export interface Self {
   readonly agents: readonly string[]
   /** The ledger, for the title of the page: a file name, or a database and its schema. Never a password. */
   readonly title: string
+  /** The runs were read from exports. A ledger does not know it of its runs: the server has to be told. */
+  readonly isImported: boolean
 }
 
 /** The statuses of a run in a list. `interrupted`: it is unfinished, and no process drives it. */

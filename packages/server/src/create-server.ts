@@ -221,7 +221,7 @@ const approvalPageOptions = fields<ApprovalPageOptions>({
   ),
 })
 
-const inspectorOptions = fields<InspectorOptions>({ title: maybe(anyText) })
+const inspectorOptions = fields<InspectorOptions>({ title: maybe(anyText), isImported: maybe(trueOrFalse) })
 const checkpoints = fields<NonNullable<ServerOptions['checkpoints']>>({
   file: filledText,
   publicKey: valueThat('a public key, as PEM, a KeyObject, or the line of signed notes', (value) =>

@@ -10,6 +10,8 @@ import { isPermitted, listAgents, requirePermission, respondJson, type Served } 
 export interface InspectorOptions {
   /** What its title names, such as the ledger. Default: nothing. */
   readonly title?: string | undefined
+  /** True if the ledger was filled from exports: the page says that its runs were imported. No ledger knows it. Default: false. */
+  readonly isImported?: boolean | undefined
 }
 
 /**
@@ -52,7 +54,7 @@ export function addInspector(routes: Routes, options: InspectorOptions | undefin
       operationId: 'readSelf',
       summary: 'The caller as the server knows it, and what it may do.',
       answers: { 200: 'The caller.' },
-      fields: ['name', 'may', 'agents', 'title'],
+      fields: ['name', 'may', 'agents', 'title', 'isImported'],
     },
     ({ principal }) =>
       respondJson({
@@ -60,6 +62,7 @@ export function addInspector(routes: Routes, options: InspectorOptions | undefin
         may: listPermissions(served, principal),
         agents: listAgents(served, principal).map(({ name }) => name),
         title: options?.title ?? '',
+        isImported: options?.isImported ?? false,
       } satisfies Self),
   )
 }

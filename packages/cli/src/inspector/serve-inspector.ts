@@ -15,6 +15,8 @@ export interface InspectorSetup {
   readonly ledger: Ledger
   /** Of the page. */
   readonly title: string
+  /** True if the runs were read from exports. */
+  readonly isImported: boolean
   /** What signed checkpoints are read from. */
   readonly checkpoints?: VerifyCheckpointsOptions | undefined
   /** Absent for a process that drives nothing: decisions go on record, for the process that continues the run. */
@@ -30,7 +32,8 @@ export interface InspectorSetup {
 
 /** Serves the inspector on this machine, to those that the door lets in. */
 export async function serveInspector(context: CommandContext, setup: InspectorSetup): Promise<Listening> {
-  const { ledger, title, checkpoints, configured, may, supervises, door, port, howToEnter } = setup
+  const { ledger, title, isImported, checkpoints, configured, may, supervises, door, port, howToEnter } =
+    setup
   const report = (error: unknown, what: string): void =>
     context.say(`error: ${what}: ${error instanceof Error ? error.message : String(error)}`)
   const runtime = configured
@@ -48,7 +51,7 @@ export async function serveInspector(context: CommandContext, setup: InspectorSe
       may: configured ? [...may, 'replay'] : may,
     }),
     basePath: door.basePath,
-    inspector: { title },
+    inspector: { title, isImported },
     checkpoints,
     report,
   })

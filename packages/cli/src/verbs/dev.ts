@@ -113,6 +113,7 @@ async function serveOnce(
         const setup = {
           ledger,
           title,
+          isImported: false,
           configured,
           may: allPermissions,
           supervises: true,

@@ -71,7 +71,7 @@ export function declareInspect(verb: Command, context: CommandContext): void {
             const howToEnter = `Run <code>${formatCommand(programName, 'inspect')}</code> again: it prints a link, which lets one browser in.`
             try {
               const setup = {
-                ...{ ledger, title, checkpoints, configured, may },
+                ...{ ledger, title, isImported: isCopy, checkpoints, configured, may },
                 ...{ supervises: false, door, port, howToEnter },
               }
               await using listening = await serveInspector(context, setup)

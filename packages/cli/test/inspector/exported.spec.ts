@@ -80,6 +80,7 @@ describe.skipIf(lacksBrowser)('a run as a page', () => {
     await browser.page.getByText('approval_requested').first().waitFor()
     await browser.page.getByRole('tab', { name: 'Trust' }).click()
     await browser.page.getByText(/✓ verified to event \d+ of \d+/).waitFor()
+    await browser.page.getByText('↧ Imported').waitFor()
     expect(browser.faults).toEqual([])
   })
 

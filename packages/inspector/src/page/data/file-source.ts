@@ -52,7 +52,7 @@ export class FileSource implements Source {
   }
 
   async readSelf(): Promise<Self> {
-    return { name: '', may: [], agents: [], title: this.#title }
+    return { name: '', may: [], agents: [], title: this.#title, isImported: true }
   }
 
   async listRuns({

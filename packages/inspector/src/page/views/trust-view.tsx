@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Verification } from '../../api.ts'
 import { goTo, lastSeq, worker } from '../state/open-run.ts'
 import { runId } from '../state/route.ts'
+import { self } from '../state/runs.ts'
 import { source } from '../state/source.ts'
 import { useRead } from '../state/use-read.ts'
 import { Same } from '../ui/same.tsx'
@@ -152,6 +153,16 @@ function Content({ trust: { removed, sealed } }: { readonly trust: Trust }): JSX
           <span class="soft">
             : their rows are encrypted for the subject of the run. The chain covers them; of what is shown,
             this page compared the facts beside the content.
+          </span>
+        </p>
+      )}
+      {self.value?.isImported && (
+        <p>
+          <span class="badge">↧ Imported</span>
+          <span class="soft">
+            {' '}
+            This is what an export says. Whether it is what was written, only the ledger that recorded it
+            shows, with its checkpoints.
           </span>
         </p>
       )}
