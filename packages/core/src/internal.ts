@@ -96,6 +96,7 @@ export {
 export {
   type DeferredCall,
   getCurrentModel,
+  isBackgroundInput,
   listCallsAwaitingChild,
   type Tally,
   tallyCalls,

@@ -97,6 +97,7 @@ describe('what the events of an append say', () => {
     const keys = stampFacts(run, Object.values(facts)).flatMap((event) => deriveOnceKey(event) ?? [])
     expect(keys.toSorted()).toEqual([
       `approval_decided ${call} 1`,
+      `background_ended ${call}`,
       'run_finished',
       `tool_result ${call}`,
       `tool_started ${call} 1`,

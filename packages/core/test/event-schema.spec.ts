@@ -228,6 +228,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   tool_deferred: ['attempt', 'receipt'],
   tool_attempt_failed: ['name', 'attempt', 'outcome', 'durationMs', 'content', 'retryAt'],
   tool_result: ['name', 'outcome', 'content'],
+  background_ended: ['name', 'attempt', 'outcome', 'content'],
   tool_results_injected: ['toolCallIds'],
   compaction_started: ['model', 'replacedMessages', 'requestDigest', 'grant'],
   context_compacted: ['summary', 'replacedMessages'],

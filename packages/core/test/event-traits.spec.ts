@@ -16,7 +16,7 @@ describe('a type of event', () => {
   it('adds to what the model is shown, as itself or as a part of the message', () => {
     expect(typesWith(({ modelHistory }) => modelHistory === 'yes')).toEqual(
       words(`history_carried history_edited input_received input_settled tool_request_ready
-        assistant_message_finished tool_result context_compacted agent_handed_off guardrail_tripped output_checked`),
+        assistant_message_finished tool_result background_ended context_compacted agent_handed_off guardrail_tripped output_checked`),
     )
     expect(typesWith(({ modelHistory }) => modelHistory === 'as_message')).toEqual(
       words('assistant_text_delta assistant_reasoning_delta'),

@@ -46,6 +46,7 @@ export function handles(event: CallEvent): string {
     case 'tool_deferred':
     case 'tool_attempt_failed':
     case 'tool_result':
+    case 'background_ended':
       return event.toolCallId
     default:
       return unhandled(event)

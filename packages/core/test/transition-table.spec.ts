@@ -60,7 +60,25 @@ async function statesOfARun(): Promise<readonly RunState[]> {
   expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.', toolCalls: 3 })
   const states: RunState[] = []
   for (const event of await eventsOf(run)) states.push(evolve(states.at(-1), event))
-  return states.flatMap((state) => (state.phase === 'done' ? [state] : [state, steered(state)]))
+  return states.flatMap((state) => {
+    if (state.phase === 'done') return [state]
+    if (state.phase === 'idle') return [state, steered(state), scheduled(state)]
+    return [state, steered(state), beside(state, 'started'), beside(state, 'in_doubt')]
+  })
+}
+
+/** The state of a schedule that is due. */
+function scheduled(state: RunState): RunState {
+  const { scheduledAt: nextAt } = sampleFacts(state.runId).schedule_fired
+  return { ...state, schedule: { everyMs: 60_000, missed: 'once', started: 0, nextAt } }
+}
+
+/** The state with a call that goes on in the background. */
+function beside(state: RunState, status: 'started' | 'in_doubt'): RunState {
+  const { runId, turn, agent } = state
+  const toolCallId = deriveToolCallId(runId, 1, 9, 9)
+  const asked = { toolCallId, part: 0, providerCallId: 'p', name: 'look', input: {}, attempts: 1 }
+  return { ...state, background: [{ ...asked, status, turn, agent, background: 'wait' }] }
 }
 
 /** The state with input that waits for its place. */
@@ -72,7 +90,7 @@ function steered(state: RunState): RunState {
 }
 
 const perCall = (state: RunState, fact: (call: Call) => Fact): readonly Fact[] =>
-  openTurnCalls(state).map(fact)
+  [...openTurnCalls(state), ...(state.background ?? [])].map(fact)
 
 /** For event types whose content depends on what came before: the facts that could fit a state. */
 const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) => readonly Fact[] } = {
@@ -140,6 +158,10 @@ const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) =
   tool_result: (state, sample) =>
     perCall(state, ({ toolCallId, name }) => {
       return { ...sample, turn: state.turn, toolCallId, name, outcome: 'cancelled' }
+    }),
+  background_ended: (state, sample) =>
+    perCall(state, ({ toolCallId, name, attempts }) => {
+      return { ...sample, turn: state.turn, toolCallId, name, attempt: attempts }
     }),
   tool_results_injected: (state, sample) => {
     return [{ ...sample, turn: state.turn, toolCallIds: openTurnCalls(state).map((call) => call.toolCallId) }]

@@ -82,7 +82,7 @@ describe('a word that a ledger may hold', () => {
       'events of a call',
       callEventTypes,
       `tool_input_delta tool_request_ready approval_requested approval_added approval_decided approval_applied
-       tool_started tool_progress tool_deferred tool_attempt_failed tool_result`,
+       tool_started tool_progress tool_deferred tool_attempt_failed tool_result background_ended`,
     ],
   ])('stays one: %s', (_name, list, text) => {
     // A ledger of an earlier release is read by the lists of this one.

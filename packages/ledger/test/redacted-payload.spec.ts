@@ -129,6 +129,9 @@ it('leaves of each event its facts, and no text of its content', () => {
         "servedModel",
       ],
       "assistant_text_delta": [],
+      "background_ended": [
+        "name",
+      ],
       "cancel_requested": [
         "by",
       ],
@@ -379,6 +382,8 @@ it('takes away no number, flag or word from a list, but for those of content', (
       "run_started.givenLimits.maxApprovalMs",
       "run_started.givenLimits.onLimit",
       "definition.output.wrapped",
+      "tool_requests_collected.calls[].background",
+      "tool_result.background",
     ]
   `)
 })
@@ -475,6 +480,8 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "tool_attempt_failed.error",
         "tool_result.error",
         "tool_result.settled",
+        "tool_result.background",
+        "background_ended.error",
         "limit_raised.reason",
       ],
       "left": [

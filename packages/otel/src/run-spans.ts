@@ -253,6 +253,7 @@ export class RunSpans {
     tool_attempt_failed: (event) =>
       this.#mark(event, { [own.attempt]: event.attempt, [genAi.errorType]: event.outcome }),
     tool_result: (event) => this.#endCall(event),
+    background_ended: (event) => this.#mark(event, { [own.name]: event.name, [own.value]: event.outcome }),
     tool_results_injected: null,
     compaction_started: (event) => this.#startSummary(event),
     context_compacted: (event) => this.#endSummary(event),

@@ -146,6 +146,7 @@ const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
   tool_deferred: 'yes',
   tool_attempt_failed: 'yes',
   tool_result: 'yes',
+  background_ended: 'yes',
   tool_results_injected: 'yes',
   compaction_started: 'yes',
   context_compacted: 'yes',

@@ -281,6 +281,7 @@ const isOpening: Readonly<Record<EventType, boolean>> = {
   tool_deferred: false,
   tool_attempt_failed: false,
   tool_result: false,
+  background_ended: false,
   tool_results_injected: false,
   compaction_started: false,
   context_compacted: false,

@@ -225,6 +225,7 @@ const roles: Readonly<Record<EventType, 'note' | 'part' | null>> = {
   tool_deferred: 'note',
   tool_attempt_failed: null,
   tool_result: 'part',
+  background_ended: 'note',
   tool_results_injected: null,
   compaction_started: 'note',
   context_compacted: 'note',

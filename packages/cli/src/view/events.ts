@@ -147,6 +147,12 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
     const read = shown ?? projected
     if (read) line(`  the model read: ${toOneLine(formatContent(read), cutAt)}`)
   },
+  background_ended: ({ name, toolCallId, outcome, content, message }, { note, cutAt }) => {
+    const unread = message === undefined ? ', and no model reads it' : ''
+    note(
+      `${name} ${toolCallId} ended in the background as ${outcome}${unread}: ${toOneLine(formatContent(content), cutAt)}`,
+    )
+  },
   tool_results_injected: null,
   compaction_started: ({ model, replacedMessages }, { note }) =>
     note(`${model.modelId} sums up ${replacedMessages} older messages`),
@@ -277,6 +283,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   approval_withdrawn: ({ by, standing, reason }) => [standing, 'by', `${by}${formatWhy(reason)}`],
   tool_started: ({ name, attempt }) => [name, ...formatAttempt(attempt)],
   tool_progress: null,
+  background_ended: ({ name, outcome, content }) => [name, outcome, formatContent(content)],
   tool_results_injected: null,
   guardrails_checked: null,
   tool_deferred: ({ receipt }) => [receipt],

@@ -1,6 +1,7 @@
 import type { AgentDefinition, AnyContext, RecordingPolicy } from '../events/agent-definition.ts'
 import type { Message } from '../events/content.ts'
 import {
+  backgrounds,
   forEveryLimit,
   type GivenLimits,
   type GivenRetryPolicy,
@@ -262,8 +263,21 @@ function findToolFault(tool: Tool): string | undefined {
   }
   if (tool.retry !== undefined && wholeRetry(tool.retry))
     return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
+  const beside = tool.background === undefined ? undefined : findBackgroundFault(tool)
+  if (beside) return beside
   return recovery === 'reconcile' && typeof tool.reconcile !== 'function'
     ? 'says recovery reconcile, but has no function for it'
+    : undefined
+}
+
+/** What work in the background cannot do: nothing is asked about it, and it is not tried again, while the run goes on. */
+function findBackgroundFault({ child, handoff, recovery, retry }: Tool): string | undefined {
+  if (child !== undefined) return 'is an agent, whose work cannot go on in the background'
+  if (handoff !== undefined) return 'hands the conversation over, which cannot be done in the background'
+  if (retry !== undefined)
+    return 'has retries, which work in the background has not; try again within the tool'
+  return recovery === 'ask' || recovery === 'reconcile'
+    ? `says recovery ${recovery}, and work in the background that is in doubt can only rerun, or report it`
     : undefined
 }
 
@@ -280,6 +294,7 @@ const toolFields = {
   serial: maybe(filledText),
   maxConcurrency: maybe(numberFrom(1, { whole: true })),
   repeats: maybe(someRepeats),
+  background: maybe(oneOf(backgrounds)),
 } as const
 
 const count = numberFrom(0, { whole: true })

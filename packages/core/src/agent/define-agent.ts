@@ -59,9 +59,9 @@ function toPolicy(
       },
       tools: omitEmpty(
         tools.map(({ name, effect, recovery, ...tool }): ToolPolicy => {
-          const { timeoutMs, quietMs, serial, maxConcurrency, repeats, origin } = tool
+          const { timeoutMs, quietMs, serial, maxConcurrency, repeats, background, origin } = tool
           const own = { timeoutMs, quietMs, retry: tool.retry, maxResultChars: tool.maxResultChars, serial }
-          const more = { maxConcurrency, repeats, approval: tool.approval, origin }
+          const more = { maxConcurrency, repeats, background, approval: tool.approval, origin }
           return { name, effect, recovery, ...omitUndefined({ ...own, ...more }) }
         }),
       ),

@@ -136,6 +136,7 @@ const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly
   tool_deferred: null,
   tool_attempt_failed: null,
   tool_result: () => ['toolEnded'],
+  background_ended: null,
   tool_results_injected: () => ['turnEnded'],
   compaction_started: () => ['compactionStarted'],
   context_compacted: () => ['compactionEnded'],

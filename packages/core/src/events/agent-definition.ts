@@ -28,7 +28,16 @@ import {
   text,
   wordOf,
 } from '../values/schema.ts'
-import { type Limits, limits, type Repeats, repeats, retry, type RetryPolicy } from './limits.ts'
+import {
+  type Background,
+  backgrounds,
+  type Limits,
+  limits,
+  type Repeats,
+  repeats,
+  retry,
+  type RetryPolicy,
+} from './limits.ts'
 import { computeDigest } from '../values/digest.ts'
 
 /** A fallback model, and its price. */
@@ -128,6 +137,7 @@ const tool: Schema<ToolPolicy> = objectOf({
   serial: maybe(text),
   maxConcurrency: maybe(amount),
   repeats: maybe(repeats),
+  background: maybe(wordOf(backgrounds)),
   approval: maybe(text),
   origin: maybe(objectOf({ server: text, name: text })),
 })
@@ -249,6 +259,7 @@ export interface ToolPolicy {
   readonly maxConcurrency?: number
   /** Present for a tool that is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
+  readonly background?: Background
   /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
   /** Present for a tool of another process, such as an MCP server. */

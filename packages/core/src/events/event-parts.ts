@@ -29,7 +29,16 @@ import {
   toolCallId,
   writtenContent,
 } from './content.ts'
-import { type Grant, grant, type Repeats, repeats, retry, type RetryPolicy } from './limits.ts'
+import {
+  type Background,
+  backgrounds,
+  type Grant,
+  grant,
+  type Repeats,
+  repeats,
+  retry,
+  type RetryPolicy,
+} from './limits.ts'
 import {
   modelSettings,
   type ModelSettings,
@@ -199,6 +208,8 @@ export interface CollectedCall {
   readonly maxConcurrency?: number
   /** Present for a tool that is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
+  /** The call goes on beside the run; its first result is a handle. */
+  readonly background?: Background
   /** The agent that does the work, in a child run. */
   readonly child?: string
   /** Its success hands the conversation over. */
@@ -227,6 +238,7 @@ export const collectedCall: Schema<CollectedCall> = objectOf({
   serial: maybe(text),
   maxConcurrency: maybe(amount),
   repeats: maybe(repeats),
+  background: maybe(wordOf(backgrounds)),
   reason: maybe(text),
   approvers: maybe(listOf(approvers)),
   child: maybe(text),
@@ -473,6 +485,7 @@ export const callEventTypes = [
   'tool_deferred',
   'tool_attempt_failed',
   'tool_result',
+  'background_ended',
 ] as const
 export type CallEventType = (typeof callEventTypes)[number]
 

@@ -404,6 +404,24 @@ export interface EventBodies {
     readonly error?: string
     /** Who settled a deferred call, and why. */
     readonly settled?: Attribution
+    /** This is a handle: the call goes on beside the run, and `background_ended` has its result. */
+    readonly background?: true
+  }
+  /**
+   * Work in the background has ended. The model reads the result as a message, like input that steers the run: before its next turn,
+   * and `input_settled` says when.
+   */
+  background_ended: {
+    readonly name: string
+    readonly attempt: number
+    readonly outcome: Outcome
+    /** The whole result. */
+    readonly content: readonly ResultPart[]
+    /** The message for the model. Absent where the run ended without it. */
+    readonly message?: UserMessage
+    readonly durationMs?: number
+    /** The stack of the exception that the tool threw, with its causes; the model does not see it. */
+    readonly error?: string
   }
   /** The results entered the history as one block, in request order. */
   tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }
@@ -777,6 +795,16 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     reused: maybe(toolCallId),
     error: maybe(text),
     settled: maybe(objectOf({ by: maybe(text), reason: maybe(text) })),
+    background: maybe(exactly(true)),
+  }),
+  background_ended: history(({ durationMs }) => (durationMs === undefined ? 'controller' : 'tool_ended'), {
+    name: text,
+    attempt: ordinal,
+    outcome,
+    content: listOf(resultPart),
+    message: maybe(userMessage),
+    durationMs: maybe(amount),
+    error: maybe(text),
   }),
   tool_results_injected: noted('controller', {
     toolCallIds: listOf(toolCallId),

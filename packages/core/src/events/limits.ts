@@ -145,6 +145,10 @@ export const defaultRetryPolicy: RetryPolicy = {
  */
 export type Repeats = 'allowed' | { readonly minIntervalMs: number }
 
+/** What a run does with work in the background that has not ended when it would end: it waits for it, or leaves it. */
+export const backgrounds = ['wait', 'leave'] as const
+export type Background = (typeof backgrounds)[number]
+
 /** Checks how a tool is meant to be asked again. */
 export const repeats: Schema<Repeats> = anyOf(
   "'allowed', or { minIntervalMs: a number }",

@@ -45,6 +45,7 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
   tool_deferred: null,
   tool_attempt_failed: null,
   tool_result: ({ toolCallId }) => ` ${toolCallId}`,
+  background_ended: ({ toolCallId }) => ` ${toolCallId}`,
   tool_results_injected: null,
   compaction_started: null,
   context_compacted: null,

@@ -309,6 +309,11 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
       settled: (settled) => ({ ...keep(settled, 'by'), ...mask(settled, { reason: redactText }) }),
     }),
   }),
+  background_ended: (event) => ({
+    ...keep(event, 'name', 'attempt', 'outcome', 'durationMs'),
+    content: redactParts(event.content),
+    ...mask(event, { message: redactUserMessage }),
+  }),
   tool_results_injected: (event) => keep(event, 'toolCallIds'),
   compaction_started: (event) => ({
     ...keep(event, 'model', 'replacedMessages', 'maxOutputTokens', 'grant', 'interrupted'),

@@ -310,9 +310,9 @@ const leastUseful: { readonly [F in GrantField]: number } = {
  * turn and its next model call need. Children of this turn that have no grant yet get shares of the same size; what one
  * does not use is left for those that start after it. Or the limit that leaves too little.
  */
-export function grantChild(state: ExecutingState, now: number): Grant | { readonly limit: LimitName } {
+export function grantChild(state: RunState, now: number): Grant | { readonly limit: LimitName } {
   const left = computeLeft(state)
-  const unstarted = listUnstarted(state)
+  const unstarted = state.phase === 'executing' ? listUnstarted(state) : []
   // The parent's own needs: a turn that reads the results, a start for each waiting call, and its finalizing call.
   const kept: { readonly [F in GrantField]?: number } = {
     ...computeFinalizingNeeds(state),
@@ -337,7 +337,7 @@ export function grantChild(state: ExecutingState, now: number): Grant | { readon
  * are the calls of models that its tool has reported and the state does not have yet.
  */
 export function computeLeftForCall(
-  state: ExecutingState,
+  state: RunState,
   pending: readonly ToolSpending[],
   now: number,
 ): Grant | { readonly limit: LimitName } {

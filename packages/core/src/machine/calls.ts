@@ -1,7 +1,13 @@
 import type { Call, CallStatus, ExecutingState, RunState } from './state.ts'
 import type { CallRefusal, FactOf, RuntimeEvent } from '../events/event.ts'
 import type { Approver, Approvers } from '../events/event-parts.ts'
-import { deriveChildRunId, deriveIdempotencyKey, type RunId, type ToolCallId } from '../values/ids.ts'
+import {
+  deriveChildRunId,
+  deriveIdempotencyKey,
+  parseToolCallId,
+  type RunId,
+  type ToolCallId,
+} from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { computeDigest } from '../values/digest.ts'
 import type { ModelRef, Outcome, TextPart } from '../events/content.ts'
@@ -232,8 +238,22 @@ export function listCallsAwaitingChild(state: RunState): readonly Call[] {
   return openTurnCalls(state).filter(({ status, child }) => status === 'deferred' && child !== undefined)
 }
 
-/** Finds a call of the current turn. */
+/** The id of the result of work in the background, among the input that waits for its place. */
+export function toBackgroundInputId(toolCallId: ToolCallId): string {
+  return `background ${toolCallId}`
+}
+
+/** Returns whether input that waits for its place, or took it, is the result of work in the background. */
+export function isBackgroundInput(inputId: string): boolean {
+  return (
+    inputId.startsWith('background ') && parseToolCallId(inputId.slice('background '.length)) !== undefined
+  )
+}
+
+/** Finds a call of the current turn, or one that goes on beside the run. */
 export function findCall(state: RunState, toolCallId: string): Call | undefined {
+  const beside = state.background?.find((call) => call.toolCallId === toolCallId)
+  if (beside) return beside
   const calls = openTurnCalls(state)
   return calls[findCallPlace(calls, toolCallId)]
 }

@@ -1,4 +1,10 @@
-import { type AssistantPart, correctMediaTypes, type ReplyPart, type UserMessage } from '../events/content.ts'
+import {
+  type AssistantPart,
+  correctMediaTypes,
+  type ReplyPart,
+  type ResultPart,
+  type UserMessage,
+} from '../events/content.ts'
 import { addMs } from '../events/event-parts.ts'
 import type { CollectedCall, EventOf, Fact, FactOf, RuntimeEvent } from '../events/event.ts'
 import type { ModelRefusal } from '../events/model-request.ts'
@@ -7,7 +13,8 @@ import { isTokenCount, takeLargerUsage, pickTokenCounts, usageFields } from '../
 import { computeDigest } from '../values/digest.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import { type ToolCallId, deriveToolCallId } from '../values/ids.ts'
-import { toCanonicalJson, omitUndefined } from '../values/json.ts'
+import { isSameJson, toCanonicalJson, omitUndefined } from '../values/json.ts'
+import { endInBackground } from './background.ts'
 import { findCall, getPrice, isAtWork, removedInput, toTextContent, toToolStarted } from './calls.ts'
 import { readSummaryText, toSummaryFact } from './compaction.ts'
 import { isRecorded, settleUsage, toCostFields } from './budget.ts'
@@ -506,6 +513,9 @@ function whileAtWork<T extends 'tool_progressed' | 'tool_deferred' | 'tool_ended
       const { toolCallId, attempt } = signal as SignalOf<'tool_ended'>
       const call = findCall(state, toolCallId)
       if (call === undefined || !isAtWork(call) || call.attempts !== attempt) return nothing
+      const about = signal as SignalOf<'tool_progressed' | 'tool_deferred' | 'tool_ended'>
+      if (about.type !== 'tool_progressed' && state.background?.some((beside) => beside === call))
+        return recordOne(toBackgroundFact(state, call, about))
       return rules.decide(state, call, signal, stamp)
     },
     recover(state, { recorded, index }) {
@@ -575,6 +585,28 @@ export const toolSignals: {
   },
 }
 
+/** The end of work in the background. One that would be settled later has nobody who waits for that, and has failed. */
+function toBackgroundFact(
+  state: RunState,
+  call: Call,
+  signal: SignalOf<'tool_ended'> | SignalOf<'tool_deferred'>,
+): FactOf<'background_ended'> {
+  if (signal.type === 'tool_deferred') {
+    const text =
+      'The tool left its work to be settled later, which work in the background cannot be. It may have begun.'
+    return endInBackground(state, call, {
+      outcome: 'failed',
+      content: toTextContent('failed', text),
+      durationMs: 0,
+    })
+  }
+  const { outcome, durationMs } = signal
+  const content = correctMediaTypes(signal.content)
+  const shown = correctMediaTypes(signal.shown ?? signal.projected ?? signal.content)
+  const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
+  return endInBackground(state, call, { outcome, content, shown, durationMs, ...omitUndefined({ error }) })
+}
+
 function decideCallsChecked(state: RunState, signal: SignalOf<'calls_checked'>): Decision {
   if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
   // Nothing of them will run any more: the controller closes them.
@@ -623,6 +655,12 @@ function recoverToolEnded(event: RuntimeEvent, state: RunState): SignalOf<'tool_
     const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs, error } = event
     const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs }
     return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs, error }) }
+  }
+  if (event.type === 'background_ended') {
+    const { toolCallId, attempt, outcome, content, durationMs = 0, message, error } = event
+    const [, ...shown] = (message?.parts ?? []) as readonly ResultPart[]
+    const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs }
+    return { ...ended, ...(!isSameJson(shown, content) && { shown }), ...omitUndefined({ error }) }
   }
   if (event.type !== 'tool_result') return undefined
   const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused, error } = event

@@ -408,7 +408,7 @@ function decideStart(state: RunState | undefined, command: StartCommand, { at: n
  * continues.
  */
 function decideResume(state: RunState, { why, definition, lacks }: ResumeCommand): Decision {
-  const inDoubt = openTurnCalls(state).filter(
+  const inDoubt = [...(state.background ?? []), ...openTurnCalls(state)].filter(
     (call) => call.status === 'started' || call.status === 'in_doubt',
   )
   const facts: Fact[] = [

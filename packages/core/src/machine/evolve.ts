@@ -24,6 +24,7 @@ import {
   applyApprovalDecided,
   applyApprovalRequested,
   applyAttemptFailed,
+  applyBackgroundEnded,
   applyDelta,
   applyMessageFinished,
   applyModelCallStarted,
@@ -137,6 +138,7 @@ const folds: { readonly [T in EventType]: Fold<T> } = {
   tool_deferred: applyToolDeferred,
   tool_attempt_failed: applyAttemptFailed,
   tool_result: applyToolResult,
+  background_ended: changing(applyBackgroundEnded),
   tool_results_injected: applyResultsInjected,
   compaction_started: applyCompactionStarted,
   context_compacted: changing(applyContextCompacted),
@@ -233,7 +235,11 @@ function applyRunResumed(before: RunState, event: EventOf<'run_resumed'>): RunSt
   const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
   const next = withInputCheck({ ...state, definition, takeOvers }, (name) => known.has(name))
   const { compacting } = next
-  const left = compacting ? { ...next, compacting: { ...compacting, interrupted: true as const } } : next
+  const beside = next.background?.map((call) => ({ ...call, status: 'in_doubt' as const }))
+  const doubted = beside ? { ...next, background: beside } : next
+  const left = compacting
+    ? { ...doubted, compacting: { ...compacting, interrupted: true as const } }
+    : doubted
   if (left.phase !== 'executing') return left
   const calls = left.calls.map((call) =>
     call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,
@@ -304,6 +310,9 @@ function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): Done
   requireClosed(state, event)
   const [input] = state.pendingInputs
   if (input) throw createIllegalTransition(state, event, `input ${input.inputId} is not settled`)
+  const [beside] = state.background ?? []
+  if (beside)
+    throw createIllegalTransition(state, event, `call ${beside.toolCallId} goes on in the background`)
   const { reason, detail } = event
   return {
     ...toBase(state),

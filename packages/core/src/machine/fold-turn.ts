@@ -15,6 +15,7 @@ import {
   findCall,
   findCallPlace,
   openTurnCalls,
+  toBackgroundInputId,
   toCallKey,
   withCall,
   withNewCall,
@@ -26,6 +27,7 @@ import { toShownResult } from './request.ts'
 import { isHeldWrite } from './retry.ts'
 import {
   type Attempt,
+  type BackgroundCall,
   type Call,
   type CallStatus,
   type CollectingState,
@@ -315,11 +317,33 @@ export function applyToolResult(state: RunState, event: EventOf<'tool_result'>, 
     }
     return { ...call, status: 'settled', result: toResultForModel(event) }
   }
-  const settled = changeCall(state, event, endable[outcome], settle, draft)
+  const begun = event.background ? findCall(state, event.toolCallId) : undefined
+  const answered = changeCall(state, event, endable[outcome], settle, draft)
+  if (begun && begun.background === undefined)
+    throw createIllegalTransition(state, event, 'its tool does not work in the background')
+  const { turn, agent } = state
+  const settled = begun
+    ? { ...answered, background: [...(state.background ?? []), { ...begun, turn, agent }] }
+    : answered
   // A child run's usage counts as the run's own.
   const charged = child ? { ...settled, totals: withChildTotals(settled.totals, child) } : settled
   const next = withReuse(charged, event)
   return { ...next, takeOvers: 0, ...findAnswer(next, event) }
+}
+
+/** Law 1, for work beside the run: it ends once, and its result waits for its place in the history. */
+export function applyBackgroundEnded(state: RunState, event: EventOf<'background_ended'>): RunState {
+  const { toolCallId, message } = event
+  const call = state.background?.find((each) => each.toolCallId === toolCallId)
+  if (call === undefined)
+    throw createIllegalTransition(state, event, `no call ${toolCallId} goes on in the background`)
+  requireAttempt(state, event, call.attempts)
+  const { background = [], ...rest } = state
+  const left = background.filter((each) => each !== call)
+  const next = { ...rest, ...(left.length > 0 && { background: left }), takeOvers: 0 } as RunState
+  if (message === undefined) return next
+  const input = { inputId: toBackgroundInputId(toolCallId), delivery: 'steer' as const, message }
+  return { ...next, pendingInputs: [...next.pendingInputs, input] }
 }
 
 /** Law 10: only a call whose tool declares retries is tried again after a failure. */
@@ -384,6 +408,8 @@ function findAnswer(
 ): Partial<Pick<RunState, 'standstill' | 'callLog' | 'errorStreaks' | 'polls'>> {
   const { toolCallId, name, outcome, content } = event
   const { standstill, callLog, errorStreaks } = state
+  // A handle is no answer.
+  if (event.background) return {}
   if (outcome === 'repeated') return { standstill: { ...standstill, served: standstill.served + 1 } }
   const call = findCall(state, toolCallId)
   if (call === undefined || !mayHaveRun.has(outcome)) return {}
@@ -478,7 +504,7 @@ export function applyRequestsCollected(
 
 function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
   const call = plan.input === undefined ? before : withInput(before, plan.input, isRemoved)
-  const { effect, recovery, retry, serial, maxConcurrency, repeats, reason: askReason } = plan
+  const { effect, recovery, retry, serial, maxConcurrency, repeats, background, reason: askReason } = plan
   // A removal takes the digest too. Where the input is on record still, a decision about it stays bound to it.
   const isDerived = isRemoved && call.inputRemoved === undefined
   const inputDigest = isDerived ? computeDigest(call.input) : plan.inputDigest
@@ -488,7 +514,7 @@ function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
     ...call,
     status,
     inputDigest,
-    ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, repeats, askReason }),
+    ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, repeats, background, askReason }),
     ...omitUndefined({ refusal, child, handoff, recorded, approvers }),
     ...(repairs && { repaired: true }),
   }
@@ -609,13 +635,19 @@ function changeCall(
   change: (call: Call) => Call,
   draft?: Draft,
 ): RunState {
-  const calls = openTurnCalls(state)
-  const place = findCallPlace(calls, event.toolCallId)
+  const { background = [] } = state
+  const beside = background.findIndex(({ toolCallId }) => toolCallId === event.toolCallId)
+  const calls = beside === -1 ? openTurnCalls(state) : background
+  const place = beside === -1 ? findCallPlace(calls, event.toolCallId) : beside
   const call = calls[place]
   if (call === undefined)
     throw createIllegalTransition(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status))
     throw createIllegalTransition(state, event, `call ${call.toolCallId} is ${call.status}`)
+  if (beside !== -1) {
+    const { turn, agent } = background[place] as BackgroundCall
+    return { ...state, background: background.with(place, { ...change(call), turn, agent }) }
+  }
   const changed = withCall(calls, place, change(call), draft)
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.

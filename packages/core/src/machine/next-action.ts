@@ -1,3 +1,4 @@
+import { endBesideBackground, nextForBackground } from './background.ts'
 import { applyGivenModel } from '../events/agent-definition.ts'
 import { type Message, type ModelRef, type Outcome, isSameModel, type StopReason } from '../events/content.ts'
 import type { Fact, FactOf, FinishReason, HistoryEdit, ShownChange } from '../events/event.ts'
@@ -111,7 +112,8 @@ function mayBeSuspended(state: RunState): boolean {
 
 /** While something is in flight, nothing is suspended: its report has to be handled. */
 function awaitPending(state: RunState, now: number, rules: Rules): Action {
-  const action = nextInPhase(state, now, rules)
+  const next = (state.background && nextForBackground(state)) ?? nextInPhase(state, now, rules)
+  const action = next.kind === 'finish' ? endBesideBackground(state, next, now) : next
   return action.kind === 'suspend' && requiresEffects(state) ? { kind: 'wait' } : action
 }
 

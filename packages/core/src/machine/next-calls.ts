@@ -22,6 +22,7 @@ import { type Action, recordFacts, waitUntil } from './rules.ts'
 import { computeDigest } from '../values/digest.ts'
 import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
 import { applyStanding } from './approvals.ts'
+import { handOut } from './background.ts'
 import { computeLeft, grantChild } from './budget.ts'
 import {
   chooseCallsToStart,
@@ -71,6 +72,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
     recordFacts('settle_calls', state.cancel ? settleCancelled(state, state.cancel.at, now) : []) ??
     recordFacts('settle_calls', [
+      ...handOut(state),
       ...settleRefused(state),
       ...settleRemovedInputs(state),
       ...settleOverdue(state, now),

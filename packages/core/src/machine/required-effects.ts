@@ -75,7 +75,7 @@ export type Effect =
   | {
       readonly kind: 'tool'
       readonly key: string
-      readonly state: ExecutingState
+      readonly state: RunState
       readonly call: Call
       readonly cancelReason?: string
     }
@@ -100,7 +100,9 @@ export function requiredEffects(state: RunState): readonly Effect[] {
   const effects = [...requireInputChecks(state)]
   if (compacting && !compacting.interrupted && !cancel)
     effects.push({ kind: 'summarize', key: `summarize ${turn}`, state, compacting })
-  return [...effects, ...listPhaseEffects(state)]
+  const { background } = state
+  const beside = background?.flatMap((call) => toCallEffect(state, call) ?? []) ?? []
+  return [...effects, ...beside, ...listPhaseEffects(state)]
 }
 
 /** Returns whether anything must be in flight in this state. */
@@ -113,7 +115,7 @@ export function requiresEffects(state: RunState): boolean {
 
 /** Returns whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
 export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
-  if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
+  if (state.phase !== 'executing' || state.inputCheck || state.compacting || state.background) return false
   if (state.removedFrom !== undefined) return false
   const { settled } = summarizeCalls(state.calls).counts
   return settled < state.calls.length && findStopReason(state) === undefined
@@ -201,7 +203,7 @@ export function findStopReason({ cancel, metLimit }: RunState): string | undefin
 }
 
 /** The effects that must be in flight for one call. */
-function toCallEffect(state: ExecutingState, call: Call): Effect | undefined {
+function toCallEffect(state: RunState, call: Call): Effect | undefined {
   const { toolCallId, attempts, status } = call
   if (status === 'settled' || status === 'ready') return undefined
   const cannotStart = status === 'in_doubt' && call.inputRemoved !== undefined
@@ -214,7 +216,7 @@ function toCallEffect(state: ExecutingState, call: Call): Effect | undefined {
     const key = `tool ${toolCallId} ${attempts}`
     return { kind: 'tool', key, state, call, ...(reason !== undefined && { cancelReason: reason }) }
   }
-  if (status === 'in_doubt' && call.recovery === 'reconcile' && !cannotStart) {
+  if (state.phase === 'executing' && status === 'in_doubt' && call.recovery === 'reconcile' && !cannotStart) {
     return { kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, state, call }
   }
   return undefined

@@ -30,7 +30,7 @@ import type {
 import type { Approver, Approvers } from '../events/event-parts.ts'
 import type { KnownStanding } from './approvals.ts'
 import type { ModelFailure } from '../values/errors.ts'
-import type { Grant, LimitName, Limits, OnLimit, Repeats, RetryPolicy } from '../events/limits.ts'
+import type { Background, Grant, LimitName, Limits, OnLimit, Repeats, RetryPolicy } from '../events/limits.ts'
 import { type RunId, extractTime, type ToolCallId } from '../values/ids.ts'
 import { deepFreeze, type Json, type JsonObject } from '../values/json.ts'
 import type { ModelRefusal, Recovery, ToolChoice, ToolEffect } from '../events/model-request.ts'
@@ -146,6 +146,8 @@ export interface RunBase extends RunGiven {
   readonly lastText: string
   /** The answer, as JSON that fits the schema. */
   readonly output?: { readonly value: Json }
+  /** Calls that go on beside the run; their handles are in the history. Absent without any. */
+  readonly background?: readonly BackgroundCall[]
   /** The run is a schedule: what it was set to, its next time, and what it has started. */
   readonly schedule?: ScheduleState
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
@@ -296,6 +298,8 @@ export interface Call {
   readonly maxConcurrency?: number
   /** How the tool is meant to be asked again, as a poll is. */
   readonly repeats?: Repeats
+  /** It is to go on beside the run, once it has started. */
+  readonly background?: Background
   /** Of a call with a retry policy, once it was started. */
   readonly tries?: Tries
   /** The agent that does the work in a run of its own. */
@@ -332,6 +336,13 @@ export interface Call {
   /** Model calls that its tool has reported, where there are any. */
   readonly modelCalls?: number
   readonly result?: ToolResult
+}
+
+/** A call that goes on beside the run, started or in doubt. */
+export interface BackgroundCall extends Call {
+  /** The turn that asked for it, and the agent that did. */
+  readonly turn: number
+  readonly agent: string
 }
 
 /** The run exists, and nothing was sent. */

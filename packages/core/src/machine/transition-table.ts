@@ -20,6 +20,11 @@ function allowAnywhere(phase: Phase): Row {
   }
 }
 
+/** Legal for calls that go on beside the run, whatever that does; without effect on the phase. */
+function allowBackground(phase: Phase): Row {
+  return { tool_started: phase, tool_progress: phase, background_ended: phase }
+}
+
 /**
  * THE TRANSITION TABLE: which event is legal in which phase, and the phase that it leads to. `run_started` comes
  * before every phase: it is the only legal first event and leads to `idle`. The runtime, the diagram in
@@ -39,6 +44,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   streaming: {
     ...allowAnywhere('streaming'),
+    ...allowBackground('streaming'),
     assistant_started: 'streaming',
     assistant_text_delta: 'streaming',
     assistant_reasoning_delta: 'streaming',
@@ -54,6 +60,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   collecting: {
     ...allowAnywhere('collecting'),
+    ...allowBackground('collecting'),
     history_edited: 'collecting',
     output_checked: 'collecting',
     compaction_started: 'collecting',
@@ -64,12 +71,11 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   executing: {
     ...allowAnywhere('executing'),
+    ...allowBackground('executing'),
     approval_requested: 'executing',
     approval_added: 'executing',
     approval_decided: 'executing',
     approval_applied: 'executing',
-    tool_started: 'executing',
-    tool_progress: 'executing',
     tool_deferred: 'executing',
     tool_attempt_failed: 'executing',
     tool_result: 'executing',
@@ -77,6 +83,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   injecting: {
     ...allowAnywhere('injecting'),
+    ...allowBackground('injecting'),
     history_edited: 'injecting',
     compaction_started: 'injecting',
     context_compacted: 'injecting',

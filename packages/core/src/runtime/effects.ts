@@ -18,7 +18,7 @@ import {
   onlyCallsRequireEffects,
   requiredEffects,
 } from '../machine/required-effects.ts'
-import type { ExecutingState, RunState } from '../machine/state.ts'
+import type { BackgroundCall, ExecutingState, RunState } from '../machine/state.ts'
 import { startModelCall } from '../models/model-call.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
@@ -238,13 +238,14 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
     }
     return {}
   }
-  if (call.child !== undefined)
+  if (call.child !== undefined && state.phase === 'executing')
     return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
-  const tool = findCheckedTool(getAgent(effect, run), call, state)
+  const { agent = state.agent } = call as Partial<BackgroundCall>
+  const tool = findCheckedTool(run.findAgent(agent), call, state)
   const messages = (): readonly Message[] => deepFreeze(readMessages(state.history))
   const reported: ToolSpending[] = []
   const left: NonNullable<ToolRun['left']> = () => {
-    const now = run.state?.phase === 'executing' ? run.state : state
+    const now = run.state ?? state
     const { modelCalls = 0 } = findCall(now, call.toolCallId) ?? call
     // The latest reports of the tool are not on record yet.
     const pending = reported.slice(modelCalls - (call.modelCalls ?? 0))
@@ -273,7 +274,8 @@ function toCallContext(
   { call, state }: EffectOf<'tool' | 'reconcile'>,
   { context }: RunContext,
 ): CallContext {
-  return { runId: state.runId, turn: state.turn, toolCallId: call.toolCallId, context }
+  const { turn = state.turn } = call as Partial<BackgroundCall>
+  return { runId: state.runId, turn, toolCallId: call.toolCallId, context }
 }
 
 /** Returns the ending of a call with the shorter text that the model is shown, if the result is too long for it. */

@@ -298,7 +298,8 @@ class ToolReports {
   take(event: RuntimeEvent): event is EventOf<'tool_result'> {
     if (event.type === 'tool_attempt_failed') this.#awaitingRetry.add(event.toolCallId)
     if (event.type === 'tool_started') this.#awaitingRetry.delete(event.toolCallId)
-    if (event.type !== 'tool_result') return false
+    // A handle is no result: the work went on beside that run.
+    if (event.type !== 'tool_result' || event.background) return false
     const { durationMs, outcome, toolCallId } = event
     if (durationMs !== undefined) return true
     return (outcome === 'success' || outcome === 'failed') && !this.#awaitingRetry.has(toolCallId)
@@ -369,6 +370,12 @@ export async function readRecordedResults(
     if (event.type === 'approval_decided' && event.input) {
       if (event.removed) digests.delete(event.toolCallId)
       else digests.set(event.toolCallId, computeDigest(event.input))
+    }
+    if (event.type === 'background_ended' && event.durationMs !== undefined && event.seq > shared) {
+      // A fork has what came later at once.
+      const { toolCallId, name, outcome, content } = event
+      results.push({ toolCallId, name, outcome, content, inputDigest: digests.get(toolCallId) ?? '' })
+      continue
     }
     if (!reports.take(event) || event.seq <= shared) continue
     const { toolCallId, name, outcome, content, projected, shown } = event

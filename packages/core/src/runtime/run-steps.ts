@@ -86,6 +86,7 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
     ...step,
     calls: step.calls.map((call) => (call.toolCallId === toolCallId ? { ...call, outcome } : call)),
   }),
+  background_ended: null,
   tool_results_injected: (step) => step,
   agent_handed_off: (step, { to }) => ({ ...step, handedTo: to }),
   run_started: null,

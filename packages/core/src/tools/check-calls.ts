@@ -230,12 +230,22 @@ export function checkCalls(
   const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
   // Only one agent can continue: the first handoff that was asked for.
   const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
+  // Guardrails on results look at those of a turn: work that ends later would pass them.
+  const isGuarded = selectGuardrails(checker.guardrails ?? [], 'tool_output').length > 0
   const checking = calls.map((call): CheckedCall | Promise<CheckedCall> => {
     const { toolCallId, name } = call
     const tool = tools.find((known) => known.name === name)
     if (tool === undefined) return refuseUnknownTool(call, tools)
-    const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff: to } = tool
-    const more = omitUndefined({ retry, serial, maxConcurrency, repeats, child, handoff: to })
+    const { effect, recovery, retry, serial, maxConcurrency, repeats, background, child, handoff: to } = tool
+    const more = omitUndefined({
+      retry,
+      serial,
+      maxConcurrency,
+      repeats,
+      background: isGuarded ? undefined : background,
+      child,
+      handoff: to,
+    })
     const known = { toolCallId, effect, recovery, ...more }
     if (handoff && tool.handoff && call !== handoff) {
       const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { AnyContext, ToolOrigin } from '../events/agent-definition.ts'
 import type { Handoff } from '../events/event.ts'
-import type { Grant, LimitName, Repeats, RetryPolicy } from '../events/limits.ts'
+import type { Background, Grant, LimitName, Repeats, RetryPolicy } from '../events/limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Message } from '../events/content.ts'
@@ -80,6 +80,11 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
    * call.
    */
   readonly repeats?: Repeats
+  /**
+   * Its calls go on beside the run: the model gets a handle at once, and the result as a message when it comes. A run that would end
+   * waits for it, or leaves it.
+   */
+  readonly background?: Background
   /** When its calls need an approval, in a few words for the record: `always`, `never`, `by code`. `check` decides. */
   readonly approval?: string
   /** Where the tool comes from, if not from the application: recorded, so that the name can be traced back. */

@@ -118,6 +118,7 @@ const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => 
     const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }
     return { ...known, children }
   },
+  background_ended: null,
   tool_results_injected: null,
   compaction_started: null,
   context_compacted: null,

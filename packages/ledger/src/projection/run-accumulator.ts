@@ -168,6 +168,7 @@ const steps: { readonly [T in EventType]: Step<T> | null } = {
   tool_deferred: null,
   tool_attempt_failed: null,
   tool_result: (run, event) => ({ ...run, ...countCall(run, event) }),
+  background_ended: null,
   tool_results_injected: null,
   compaction_started: ofItsOwn((run, event) => {
     const summaries = run.summaries + 1

@@ -114,6 +114,7 @@ export class OutlineFold {
     tool_deferred: null,
     tool_attempt_failed: null,
     tool_result: (event) => this.#end(event),
+    background_ended: null,
     tool_results_injected: null,
     compaction_started: null,
     context_compacted: null,

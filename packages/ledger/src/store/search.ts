@@ -191,6 +191,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undef
   tool_deferred: null,
   tool_attempt_failed: null,
   tool_result: null,
+  background_ended: ({ content }) => formatContent(content),
   tool_results_injected: null,
   compaction_started: null,
   context_compacted: ({ summary }) => formatContent(summary.parts),

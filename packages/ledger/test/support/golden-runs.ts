@@ -301,6 +301,11 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     await approve('bob', { roles: ['finance'] })
     await stage.settled(run.result)
   },
+  async (stage) => {
+    const slow = { ...testTool({ name: 'dig', run: () => 'Found gold.' }), background: 'wait' as const }
+    const steps = [callsTools('dig', { at: 'a' }), said('Digging.'), said('There is gold.')]
+    await stage.rest(agentOf('digs', steps, { tools: [slow] }), 'Dig.')
+  },
 ]
 
 /** A process that dies as soon as a tool may run, and another one that takes over: no record says what the tool did. */

@@ -8,6 +8,7 @@ import {
   option,
   requireOptions,
   type ShownText,
+  isBackgroundInput,
 } from '@tallystick/core/internal'
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import type {
@@ -277,6 +278,7 @@ export class RunMoves {
     tool_result: ({ toolCallId, name, outcome, content }) => [
       { type: 'call_ended', toolCallId, name, outcome, content },
     ],
+    background_ended: null,
     tool_results_injected: null,
     compaction_started: null,
     context_compacted: null,
@@ -296,7 +298,8 @@ export class RunMoves {
       const messageId = event.receipt ?? `${event.runId}.input`
       return [{ type: 'input_taken', messageId, parts: event.message.parts, answer: 1 }]
     }
-    if (event.type !== 'input_settled') return []
+    // What comes from the background is a tool's, and no message of the user.
+    if (event.type !== 'input_settled' || isBackgroundInput(event.receipt)) return []
     const { receipt: messageId, why } = event
     const { parts } = waiting.find(({ inputId }) => inputId === messageId)?.message ?? { parts: [] }
     if (!event.delivered) return [{ type: 'input_dropped', messageId, parts, ...omitUndefined({ why }) }]

@@ -41,6 +41,7 @@ export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[]
   requireOptions('checkLaws', recordedEvents, events, 'events')
   return [
     ...everyRequestHasOneResult(events),
+    ...everyHandleHasOneEnd(events),
     ...noResultWithoutRequest(events),
     ...orderIsKept(events),
     ...noCallPastALimit(events),
@@ -74,6 +75,26 @@ function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Vio
     }
     return found.map((what) => ({ law: 1, seq: request.seq, what: `request ${request.toolCallId} ${what}` }))
   })
+}
+
+/** Law 1, for work in the background: each handle has one end. A run that goes on may still owe it. */
+function everyHandleHasOneEnd(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ended = events.some(isAfterEnd)
+  const handles = selectType(events, 'tool_result').filter(({ background }) => background)
+  const ends = selectType(events, 'background_ended')
+  const owed = handles.flatMap(({ toolCallId, seq }) => {
+    const own = ends.filter((end) => end.toolCallId === toolCallId)
+    if (own.length > 1) return [{ law: 1, seq, what: `the handle of ${toolCallId} has more than one end` }]
+    if (own.length === 0 && ended) return [{ law: 1, seq, what: `the handle of ${toolCallId} has no end` }]
+    return []
+  })
+  const stray = ends.filter(
+    (end) => !handles.some(({ toolCallId, seq }) => toolCallId === end.toolCallId && seq < end.seq),
+  )
+  return [
+    ...owed,
+    ...stray.map(({ toolCallId, seq }) => ({ law: 1, seq, what: `end of ${toolCallId} without its handle` })),
+  ]
 }
 
 /** Law 2. */

@@ -281,6 +281,15 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
       reused: sampleCallId(sampleRunId(0)),
     },
+    background_ended: {
+      toolCallId,
+      name: 'get_weather',
+      attempt: 1,
+      outcome: 'success',
+      content: [{ type: 'text', text: '21 degrees' }],
+      message: sampleMessage('The result of the call: 21 degrees'),
+      durationMs: 9_000,
+    },
     tool_results_injected: { toolCallIds: [toolCallId] },
     context_compacted: {
       summary: sampleMessage('Weather was asked for.'),

@@ -104,6 +104,12 @@ export interface ToolSpecification<
    * `maxRepeats` times, while nothing else happened, is answered from the record.
    */
   readonly repeats?: Repeats | undefined
+  /**
+   * The model gets a handle at once and the run goes on; the result comes as a message, before the next turn. A run that would end with
+   * its answer waits for it; with `leave` it ends without it. A write goes on beside others. Not with `retry`, or with `recovery` `ask` or
+   * `reconcile`; with guardrails on tool output, the run waits for each call. Default: `false`.
+   */
+  readonly background?: boolean | 'leave' | undefined
   /** Looks up whether a call in doubt took place. If it throws, the call stays in doubt, and the host gets the error. */
   readonly reconcile?:
     | ((
@@ -209,6 +215,7 @@ export function createTool<
     serial,
     maxConcurrency,
     repeats,
+    background,
     maxResultChars,
     output,
     toModel,
@@ -224,6 +231,7 @@ export function createTool<
     effect,
     recovery: recovery ?? (reconcile ? 'reconcile' : effect === 'read' ? 'rerun' : 'report'),
     ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, repeats, maxResultChars }),
+    ...(background && { background: background === 'leave' ? ('leave' as const) : ('wait' as const) }),
     ...(retry && { retry: toRetryPolicy(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
     check(input, context) {
@@ -312,6 +320,9 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     serial: maybe(filledText),
     maxConcurrency: maybe(numberFrom(1, { whole: true })),
     repeats: maybe(someRepeats),
+    background: maybe(
+      valueThat("true, false, or 'leave'", (value) => typeof value === 'boolean' || value === 'leave'),
+    ),
     output: maybe(
       valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
     ),

@@ -198,6 +198,7 @@ export class TimelineBuilder {
       lane.outcome = event.outcome
       this.#calls.delete(event.toolCallId)
     },
+    background_ended: (event) => this.#mark('input', event, `${event.name} ended in the background`),
     tool_results_injected: null,
     compaction_started: (event) => this.#begin(this.#model, 'summary', event),
     context_compacted: (event) => this.#end(this.#model, event, event.failure?.class),
