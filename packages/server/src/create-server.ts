@@ -146,7 +146,7 @@ export interface ServerOptions {
   readonly inspector?: boolean | InspectorOptions | undefined
   /**
    * Signed checkpoints of the ledger (`writeCheckpoint`), and the public key of their signer: `GET /runs/ID/verify` then says up to
-   * which event they cover the run. The file is read at each such request. Needs a ledger of `@tallystick/ledger`. Default: none.
+   * which event they cover the run, for who may `inspect`. The whole file is read at each such request. Needs a ledger of `@tallystick/ledger`. Default: none.
    */
   readonly checkpoints?: Omit<VerifyCheckpointsOptions, 'runId'> | undefined
   /**

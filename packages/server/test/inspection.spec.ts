@@ -176,6 +176,18 @@ describe('signed checkpoints', () => {
     expect(await signed(runId)).toEqual({ seq: events, origin: 'example.com/office' })
     const later = await office.start('boss')
     expect(await signed(later)).toEqual({ seq: 0, origin: 'example.com/office' })
+    const told = await openOffice({
+      ...{ ledger, checkpoints: { file, publicKey } },
+      authorize: () => ({ name: 'eve', sees: 'everything', may: ['approve'] }),
+    })
+    const restricted = await openOffice({
+      ...{ ledger, checkpoints: { file, publicKey } },
+      authorize: () => ({ name: 'eve', sees: { agents: () => true } }),
+    })
+    expect(await signed(runId, told)).toBeDefined()
+    const answer = await answerOf(await restricted.send(`/runs/${runId}/verify`))
+    expect(answer).toMatchObject({ ok: true })
+    expect(answer).not.toHaveProperty('signed')
     const others = generateKeyPairSync('ed25519').publicKey
     const mistrusting = await openOffice({ ledger, checkpoints: { file, publicKey: others } })
     expect(await signed(runId, mistrusting)).toMatchObject({ seq: 0, broken: { what: 'signature' } })

@@ -34,7 +34,7 @@ import * as z from 'zod'
 import { requireVisible } from '../http/principal.ts'
 import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
-import { parseNumber, requirePermission, respondJson, type Served } from '../http/served.ts'
+import { isPermitted, parseNumber, requirePermission, respondJson, type Served } from '../http/served.ts'
 import { toRowStatus } from './list.ts'
 import { readState } from './view.ts'
 
@@ -112,13 +112,18 @@ export function addInspection(routes: Routes): void {
     {
       operationId: 'verifyRun',
       summary:
-        'Whether the record of a run is as it was written, and up to which event signed checkpoints cover it.',
+        'Whether the record of a run is as it was written and, for who may `inspect`, up to which event signed checkpoints cover it.',
       answers: { 200: 'The verdict.' },
       fields: ['runId', 'ok', 'events'],
     },
     async ({ principal, req }) => {
       const runId = await requireVisible(ledger, principal, req.param('run'))
-      const [verdict, signed] = await Promise.all([verifyRun(ledger, runId), readSigned(served, runId)])
+      // It reads all that was ever signed, so it is not for everyone.
+      const mayAsk = isPermitted(principal, 'inspect')
+      const [verdict, signed] = await Promise.all([
+        verifyRun(ledger, runId),
+        mayAsk ? readSigned(served, runId) : undefined,
+      ])
       return respondJson({ ...verdict, ...omitUndefined({ signed }) } satisfies Verification)
     },
   )

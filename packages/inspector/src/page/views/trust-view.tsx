@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Verification } from '../../api.ts'
 import { goTo, lastSeq, worker } from '../state/open-run.ts'
 import { runId } from '../state/route.ts'
-import { self } from '../state/runs.ts'
+import { may, self } from '../state/runs.ts'
 import { source } from '../state/source.ts'
 import { useRead } from '../state/use-read.ts'
 import { Same } from '../ui/same.tsx'
@@ -213,7 +213,13 @@ function ServerSays(): JSX.Element {
           {!value.ok && value.broken && <span class="soft"> at event {value.broken.seq}</span>}
         </p>
       )}
-      {value && signed === undefined && <Unsigned />}
+      {value &&
+        signed === undefined &&
+        (may('inspect') ? (
+          <Unsigned />
+        ) : (
+          <p class="soft">Who may inspect is told up to which event it is signed.</p>
+        ))}
       {signed && (
         <p>
           <span class={`badge ${signed.broken ? 'bad' : signed.seq > 0 ? 'good' : 'wait'}`}>
