@@ -66,8 +66,14 @@ async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolatio
       }
       // Without its content a run cannot be driven again.
       if (events.some(({ removed }) => removed !== undefined)) continue
-      const { divergence } = await replayRun(ledger, runId, agentNamed, readContext(events))
+      const [first] = events
+      const withContext = first?.type === 'run_started' && first.withContext === true
+      const contexts = withContext ? [{ context: { owner: first.owner } }, {}] : [{}]
+      const divergences = await Promise.all(
+        contexts.map(async (context) => (await replayRun(ledger, runId, agentNamed, context)).divergence),
+      )
       coverage.addLaw(14)
+      const divergence = divergences.find((each) => each !== undefined)
       if (divergence === undefined) continue
       const differences = JSON.stringify(divergence.differences)
       found.push({
@@ -86,11 +92,6 @@ async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolatio
     }
   }
   return found
-}
-
-/** The context of a run, as the fleet makes it. */
-function readContext([first]: readonly RuntimeEvent[]): { readonly context?: unknown } {
-  return first?.type === 'run_started' && first.withContext ? { context: { owner: first.owner } } : {}
 }
 
 async function* toLines(runs: FleetEnd['stores'][number]['runs']): AsyncGenerator<string> {

@@ -51,6 +51,7 @@ export {
   resumeReasons,
   type ShownChange,
   type ShownMessages,
+  type PreparedCall,
   type ShownPiece,
   type Spending,
   type WrittenPart,

@@ -6,6 +6,7 @@ import {
   readShownMessages,
   omitUndefined,
   option,
+  type PreparedCall,
   type Preparing,
   type RepairedInput,
   type Rules,
@@ -216,17 +217,17 @@ function hasStopped({ recorded, from }: Place): boolean {
 }
 
 /**
- * Returns the recorded answer of `prepareTurn`, from the next model call. If a limit came before that call, the answer was
- * not recorded: that of the call after it is used.
+ * Returns the recorded answer of `prepareTurn`: from the next model call, or from the limit that prevented it.
  */
 function toTurnChange({ recorded, from }: Place, { history }: RunState): TurnChange | undefined {
-  const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
+  const next = findPrepared(recorded, from)
   if (next === undefined) return undefined
-  const { model, toolChoice, finalizing, change = {} } = next
+  const { model, toolChoice, change = {} } = next
   const { sourced: _recorded, shown, ...own } = change
   const messages = shown && readShownMessages(history, { shown })
   // The finalizing call offers no tools, whatever the agent answered.
-  return { ...own, ...omitUndefined({ messages }), model, ...(!finalizing && { toolChoice }) }
+  const isFinalizing = 'finalizing' in next && next.finalizing
+  return { ...own, ...omitUndefined({ messages, model, toolChoice: isFinalizing ? undefined : toolChoice }) }
 }
 
 /**
@@ -251,8 +252,26 @@ function wasAnswered(next: RuntimeEvent | undefined): boolean {
 
 /** The tools of a source as the next model call was offered them. */
 function listSourcedTools({ recorded, from }: Place): readonly ToolDefinition[] {
-  const next = recorded.findIndex((event, index) => index >= from && event.type === 'model_call_started')
-  return readSourcedAt(recorded, next < 0 ? recorded.length : next + 1)
+  const next = findPrepared(recorded, from)
+  if (next?.change?.sourced) return next.change.sourced
+  const place = recorded.findIndex((event, index) => index >= from && event.type === 'model_call_started')
+  return readSourcedAt(recorded, place < 0 ? recorded.length : place + 1)
+}
+
+/**
+ * The next call as the agent's code had prepared it: one that a limit prevented, or one that was made. At the end of a run, whose
+ * closing call was not made either, the one that met the limit.
+ */
+function findPrepared(
+  recorded: readonly RuntimeEvent[],
+  from: number,
+): PreparedCall | EventOf<'model_call_started'> | undefined {
+  for (const event of recorded.slice(from)) {
+    if (event.type === 'limit_reached' && event.prepared) return event.prepared
+    if (event.type === 'model_call_started') return event
+  }
+  const last = recorded.slice(0, from).findLast((event) => event.type === 'limit_reached')
+  return last?.prepared
 }
 
 /** The tools of a source after so many events: those that the last model call records that changed them. */

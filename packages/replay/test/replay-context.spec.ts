@@ -88,6 +88,30 @@ describe('a turn that an agent took its time to prepare', () => {
     },
   )
 
+  it.each(['stop', 'finalize'] as const)(
+    'replays without the context that it came of, where a limit kept its call from being made (%s)',
+    async (onLimit) => {
+      const ledger = memoryLedger()
+      const agent = defineAgent({
+        name: 'agent',
+        instructions: 'Act.',
+        prepareTurn: (_state, { user }: App) => ({ instructions: `You help ${user.repeat(2_000)}.` }),
+        model: scriptedModel([]),
+        tools: [testTool({ name: 'look' })],
+        // Enough for a call with the agent's own instructions.
+        limits: { maxTotalTokens: 900, onLimit },
+      })
+      const run = createRuntime({ ledger }).run(agent, 'Go.', {
+        context: { ...context, user: 'Ada and Bob' },
+      })
+      expect(await run.result).toMatchObject({ reason: 'token_limit' })
+      const events = await Array.fromAsync(ledger.read(run.id))
+      expect(events.some(({ type }) => type === 'model_call_started')).toBe(false)
+      const found = await replayRun(ledger, run.id, () => agent as Agent)
+      expect(found.divergence).toBeUndefined()
+    },
+  )
+
   it('replays to itself without asking again, whatever came in meanwhile, and whatever the code says now', async () => {
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const asked: string[] = []

@@ -45,6 +45,8 @@ import {
   recoveries,
   type Recovery,
   type ToolDefinition,
+  type ToolChoice,
+  toolChoice,
   toolDefinition,
   type ToolEffect,
   toolEffects,
@@ -362,6 +364,18 @@ export const shownChange: Schema<ShownChange> = objectOf({
   modelSettings: maybe(modelSettings),
   parallelToolCalls: maybe(flag),
   maxOutputTokens: maybe(amount),
+})
+
+/** A turn's call as the agent's code has prepared it: what differs from the run's own. */
+export interface PreparedCall {
+  readonly model?: ModelRef
+  readonly toolChoice?: ToolChoice
+  readonly change: ShownChange
+}
+export const preparedCall: Schema<PreparedCall> = objectOf({
+  model: maybe(modelRef),
+  toolChoice: maybe(toolChoice),
+  change: shownChange,
 })
 
 /** A change of the past: replaces or removes the message at an index of the history. */

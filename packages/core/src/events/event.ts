@@ -65,6 +65,8 @@ import {
   resumeReasons,
   runId,
   type Schedule,
+  preparedCall,
+  type PreparedCall,
   shownChange,
   type ShownChange,
   spending,
@@ -494,6 +496,8 @@ export interface EventBodies {
     /** The share of the limit that is reserved for the call that writes the answer. */
     readonly held?: number
     readonly policy: OnLimit
+    /** The call that the limit prevents, where the agent's code had prepared another one than the run's own. */
+    readonly prepared?: PreparedCall
   }
   /** A caller raised a limit. */
   limit_raised: {
@@ -860,6 +864,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     used: amount,
     held: maybe(amount),
     policy: wordOf(onLimits),
+    prepared: maybe(preparedCall),
   }),
   limit_raised: fact('raise_limit', {
     limit: wordOf(limitNames),

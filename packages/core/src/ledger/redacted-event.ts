@@ -3,6 +3,7 @@ import type { AssistantPart, Message, ResultPart, UserMessage, UserPart } from '
 import {
   type CollectedCall,
   removedText,
+  type ShownChange,
   type ShownPiece,
   type StandingApproval,
 } from '../events/event-parts.ts'
@@ -177,6 +178,20 @@ function redactPiece(piece: ShownPiece): ShownPiece {
   return 'messages' in piece ? { messages: redactMessages(piece.messages) } : piece
 }
 
+/** What a turn's code changed, without what it says. */
+function redactChange(change: ShownChange): ShownChange {
+  return {
+    ...keep(change, 'tools', 'maxOutputTokens', 'parallelToolCalls'),
+    ...mask(change, {
+      instructions: redactText,
+      sourced: (tools) => tools.map(redactTool),
+      messages: redactMessages,
+      shown: ({ pieces }) => ({ digest: removedText, pieces: pieces.map(redactPiece) }),
+      modelSettings: redactSettings,
+    }),
+  }
+}
+
 /**
  * Returns an event without its content: its facts (who, which, when, how much, how it ended), with markers in place
  * of content, so that it still folds. Only listed fields stay: a field that this release does not know is removed. A
@@ -236,16 +251,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     requestDigest: removedText,
     ...mask(event, {
       additions: redactAdditions,
-      change: (change) => ({
-        ...keep(change, 'tools', 'maxOutputTokens', 'parallelToolCalls'),
-        ...mask(change, {
-          instructions: redactText,
-          sourced: (tools) => tools.map(redactTool),
-          messages: redactMessages,
-          shown: ({ pieces }) => ({ digest: removedText, pieces: pieces.map(redactPiece) }),
-          modelSettings: redactSettings,
-        }),
-      }),
+      change: redactChange,
     }),
   }),
   assistant_started: (event) => ({
@@ -343,7 +349,15 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     ...mask(event, { reason: redactText }),
   }),
   schedule_fired: (event) => keep(event, 'scheduledAt', 'startedRun', 'missed', 'nextAt'),
-  limit_reached: (event) => keep(event, 'limit', 'max', 'used', 'held', 'policy'),
+  limit_reached: (event) => ({
+    ...keep(event, 'limit', 'max', 'used', 'held', 'policy'),
+    ...mask(event, {
+      prepared: (call) => ({
+        ...keep(call, 'model', 'toolChoice'),
+        ...mask(call, { change: redactChange }),
+      }),
+    }),
+  }),
   limit_raised: (event) => ({ ...keep(event, 'limit', 'max', 'by'), ...mask(event, { reason: redactText }) }),
   cancel_requested: (event) => ({ ...keep(event, 'by'), ...mask(event, { reason: redactText }) }),
   feedback_given: (event) => ({ ...keep(event, 'by', 'score'), ...mask(event, { note: redactText }) }),

@@ -1,4 +1,4 @@
-import { addMs } from '../events/event-parts.ts'
+import { addMs, type PreparedCall } from '../events/event-parts.ts'
 import { defaultLimits, type LimitName, type Limits, type OnLimit } from '../events/limits.ts'
 import { type Action } from './rules.ts'
 import { type RunState } from './state.ts'
@@ -12,13 +12,19 @@ export interface LimitFinding {
   readonly held?: number
 }
 
-/** Puts on record that a limit was met. */
-export function meetLimit(state: RunState, finding: LimitFinding): Action {
+/**
+ * Puts on record that a limit was met, with the call that it prevents, if the agent's code has prepared that: what a call would
+ * have taken decides, and whoever replays the run may not have what that code answered by.
+ */
+export function meetLimit(state: RunState, finding: LimitFinding, prevented?: PreparedCall): Action {
   const given = getOnLimit(state.limits)
   // No raised limit brings a moment back.
   const isPast = finding.limit === 'maxDurationMs' && isBoundByDeadline(state)
   const policy = isPast && given === 'ask' ? 'stop' : given
-  return { kind: 'meet_limit', facts: [{ type: 'limit_reached', turn: state.turn, ...finding, policy }] }
+  const { model, toolChoice, change = {} } = prevented ?? {}
+  const isOwn = model === undefined && toolChoice === undefined && Object.keys(change).length === 0
+  const fact = { type: 'limit_reached' as const, turn: state.turn, ...finding, policy }
+  return { kind: 'meet_limit', facts: [{ ...fact, ...(prevented && !isOwn && { prepared: prevented }) }] }
 }
 
 /** The policy at a limit. */

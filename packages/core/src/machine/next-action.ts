@@ -352,7 +352,7 @@ function startNextTurn(state: RunState, reply: Reply | undefined, now: number, r
     return waitUntil(getWorkDeadline(state), now) ?? meetLimit(state, findTimeLimit(state, now))
   }
   const call = nextModelCall(state, now, prepared)
-  return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
+  return 'limit' in call ? meetLimit(state, call, prepared) : { kind: 'call_model', facts: [call] }
 }
 
 /** The call of the next turn as the agent's code gets to see it. */

@@ -7,7 +7,7 @@ import {
   type ToolDefinition,
 } from '../events/model-request.ts'
 import { type Message, type ModelRef, isSameModel, type ToolResult } from '../events/content.ts'
-import type { ShownChange } from '../events/event.ts'
+import type { PreparedCall, ShownChange } from '../events/event-parts.ts'
 import { toCanonicalJson, getOwn, isJson, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
 import { computeDigest } from '../values/digest.ts'
 import {
@@ -126,13 +126,6 @@ export function listModels({ model, fallbacks = [] }: AgentDefinition): readonly
 /** Returns whether an agent names a model. */
 export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
   return listModels(definition).some((known) => isSameModel(known, model))
-}
-
-/** The wishes for a turn's call that differ from the run's. */
-interface PreparedCall {
-  readonly model?: ModelRef
-  readonly toolChoice?: ToolChoice
-  readonly change: ShownChange
 }
 
 /** A call that is to be made, before the agent's code has seen it. */

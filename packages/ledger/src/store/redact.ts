@@ -132,7 +132,6 @@ export interface RetentionReport {
 /** Events of numbers, names and reasons of the runtime's own: nothing that people or models said, asked or answered. */
 const factsOnly: ReadonlySet<EventType> = new Set<EventType>([
   ...(['usage_updated', 'tool_deferred', 'tool_results_injected', 'guardrails_checked'] as const),
-  'limit_reached',
 ])
 
 /** The class of an event's content; pieces are those that a later event holds again. */
