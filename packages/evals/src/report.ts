@@ -176,7 +176,12 @@ class Samples {
           return estimate ? [[agent, estimate]] : []
         }),
       )
-    return { agents: estimates(this.#agents), differences: estimates(this.#differences) }
+    const agents = Object.entries(estimates(this.#agents)).map(([agent, estimate]) => {
+      // No measure of an agent is below 0.
+      const low = Number.isFinite(estimate.low) ? Math.max(0, estimate.low) : estimate.low
+      return [agent, { ...estimate, low }]
+    })
+    return { agents: Object.fromEntries(agents), differences: estimates(this.#differences) }
   }
 }
 

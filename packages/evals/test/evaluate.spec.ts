@@ -18,7 +18,14 @@ import {
   toolCalls,
 } from '@tallystick/evals'
 import { verifyRun } from '@tallystick/ledger'
-import { manualClock, scriptedModel, type ScriptedStep, testTool, type TestTool } from '@tallystick/testkit'
+import {
+  hostileTexts,
+  manualClock,
+  scriptedModel,
+  type ScriptedStep,
+  testTool,
+  type TestTool,
+} from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 
 const usage = { inputTokens: 100, outputTokens: 10 }
@@ -287,6 +294,69 @@ describe('an evaluation', () => {
     })
     expect(report).toMatchObject({ isComplete: false, cases: 0 })
     expect(await Array.fromAsync(ledger.runs())).toEqual([])
+  })
+
+  it('shows hostile names and texts as text, on one line each', async () => {
+    for (const { name, text } of hostileTexts.filter(({ border }) => border === 'terminal')) {
+      const report = await evaluate({
+        ...{
+          cases: [{ id: `${text}x`, input: 'Hi.' }],
+          ledger: memoryLedger(),
+          runtime: { host: { report: () => {} } },
+        },
+        agents: { [`${text}a`]: clerk(often(guessing)), b: clerk(scriptedModel([{ fail: 'protocol' }])) },
+        scorers: {
+          [`${text}s`]: () => ({ score: 0, note: text }),
+          thrower: () => {
+            throw new Error(text)
+          },
+        },
+      })
+      const lines = formatReport(report).split('\n')
+      expect([name, lines.filter((line) => /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(line))]).toEqual([
+        name,
+        [],
+      ])
+      expect(lines.length).toBeLessThan(24)
+    }
+  })
+
+  it('gives up a scorer that hangs, and goes on', async () => {
+    const report = await evaluate({
+      ...{
+        cases: teaCases(2),
+        agents: { today: clerk(often(honest)) },
+        ledger: memoryLedger(),
+        scorerTimeoutMs: 1,
+      },
+      scorers: { exact: exact(), hangs: async () => await new Promise<never>(() => {}) },
+    })
+    expect(report.scores).toMatchObject({ exact: { agents: { today: { mean: 1 } } }, hangs: { agents: {} } })
+    expect(report.unscored.shown.map(({ what }) => what)).toEqual(
+      Array(2).fill('hangs: It took longer than 1 ms.'),
+    )
+  })
+
+  it('reads no further ahead than it has runs under way', async () => {
+    let [read, done, ahead] = [0, 0, 0]
+    const cases = async function* () {
+      for (const each of teaCases(100)) {
+        read++
+        yield each
+      }
+    }
+    const report = await evaluate({
+      ...{
+        cases: cases(),
+        agents: { today: clerk(often(guessing)) },
+        scorers,
+        ledger: memoryLedger(),
+        concurrency: 2,
+      },
+      onRun: () => void (ahead = Math.max(ahead, read - done++)),
+    })
+    expect(report.cases).toBe(100)
+    expect(ahead).toBeLessThanOrEqual(8)
   })
 
   it('refuses what it cannot use, with the place', async () => {
