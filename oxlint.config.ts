@@ -236,7 +236,7 @@ export default defineConfig({
     },
     ...arrowsOfCore,
     {
-      files: ['packages/*/test/**', 'examples/*/test/**', 'scripts/test/**'],
+      files: ['packages/*/test/**', 'examples/*/test/**', 'clients/*/test/**', 'scripts/test/**'],
       rules: {
         'no-useless-concat': 'off',
         'no-restricted-globals': [

@@ -18,7 +18,14 @@ const root = new URL('../..', import.meta.url)
 
 /** Every source of the packages, examples and scripts as pages name it: without `packages/` and `src/`. */
 const paths = globSync(
-  ['*.config.ts', 'packages/*/{src,test}/**/*.ts', 'examples/**/*.ts', 'scripts/**/*.ts', 'docs/*.md'],
+  [
+    '*.config.ts',
+    'packages/*/{src,test}/**/*.ts',
+    'examples/**/*.ts',
+    'clients/**/*.ts',
+    'scripts/**/*.ts',
+    'docs/*.md',
+  ],
   {
     cwd: root,
     exclude: ['**/node_modules/**', '**/dist/**'],

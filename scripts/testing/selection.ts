@@ -8,6 +8,7 @@ const root = join(import.meta.dirname, '../..')
 export const allTests: readonly string[] = [
   'packages/*/test/**/*.{spec,property,contract}.ts',
   'examples/*/test/**/*.spec.ts',
+  'clients/*/test/**/*.spec.ts',
   'scripts/test/**/*.spec.ts',
 ]
 
@@ -33,7 +34,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/file-ledger/test/file-ledger.spec.ts',
   'examples/from-openai-agents/test/from-openai-agents.spec.ts',
   'examples/mcp-reader/test/mcp-reader.spec.ts',
-  'examples/php/test/php.spec.ts',
+  'clients/php/test/php.spec.ts',
   'examples/python/test/python.spec.ts',
   'packages/cli/test/completion.spec.ts',
   'packages/cli/test/examples.spec.ts',

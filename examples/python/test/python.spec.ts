@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe } from 'vitest'
-import { clientRuns } from '../../php/test/client-runs.ts'
+import { clientRuns } from '../../../clients/php/test/client-runs.ts'
 
 function hasPython(): boolean {
   try {

@@ -214,7 +214,7 @@ function formatPerson({
 }
 
 /** What a call demands of its approvers, as ` of 2 people with the role finance`. */
-export function formatApprovers(approvers: readonly Approvers[] | undefined): string {
+function formatApprovers(approvers: readonly Approvers[] | undefined): string {
   const demands = (approvers ?? []).map(({ count = 1, roles = [] }) => {
     const people = count === 1 ? 'one person' : `${count} people`
     return roles.length === 0 ? people : `${people} with the role ${roles.join(' or ')}`

@@ -52,7 +52,7 @@ export function refuseApprover(
 }
 
 /** The digest of a tool as the model was shown it. */
-export function computeToolDigest(state: RunState, name: string): string {
+function computeToolDigest(state: RunState, name: string): string {
   const tool = filterOfferedTools(state, undefined).find((each) => each.name === name)
   return computeDigest((tool ?? null) as Json)
 }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { type BackOffice, startBackOffice } from '../src/back-office.ts'
+import { type BackOffice, startBackOffice } from '../example/back-office.ts'
 
 const run = promisify(execFile)
 const token = 'a token of these tests'
