@@ -18,9 +18,16 @@ describe('import', () => {
         `${older.runId}  ${older.seq} events\n${newer.runId}  ${newer.seq} events\n` +
         `imported  2 runs, ${older.seq + newer.seq} events\n`,
     })
-    for (const verb of ['list', 'export', 'verify']) {
+    for (const verb of ['list', 'export']) {
       expect(await tallystickHere(verb, copy)).toEqual(await tallystickHere(verb, shop.ledgerPath))
     }
+    const [here, there] = [
+      await tallystickHere('verify', copy),
+      await tallystickHere('verify', shop.ledgerPath),
+    ]
+    // The copy tells where its runs come from.
+    expect(here.stdout).toMatch(/18 events; imported by \S+, 2\S+\n/)
+    expect(here.stdout.replaceAll(/; imported by .*/g, '')).toBe(there.stdout)
     const again = await tallystickHere('import', copy, file, '--json')
     expect(again.stdout.trimEnd().split('\n').map(json)).toEqual([
       { runId: older.runId, events: 0, present: older.seq },

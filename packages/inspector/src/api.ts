@@ -20,7 +20,7 @@ export interface Self {
   readonly agents: readonly string[]
   /** The ledger, for the title of the page: a file name, or a database and its schema. Never a password. */
   readonly title: string
-  /** The runs were read from exports. A ledger does not know it of its runs: the server has to be told. */
+  /** The runs were read from exports, into memory. */
   readonly isImported: boolean
 }
 
@@ -166,6 +166,8 @@ export interface Verification {
   /** Events that were found sound, from the first on. */
   readonly events: number
   readonly broken?: RecordFault
+  /** Set if an import brought the run, or what `reason` says of it. */
+  readonly imported?: { readonly at: number; readonly by: string; readonly reason?: string }
   /** Up to which event a signed checkpoint covers the run; absent if the server was given no checkpoints. */
   readonly signed?: SignedUpTo
 }

@@ -13,7 +13,8 @@ import { type Head, type Json, parseEvent } from '@tallystick/core/vocabulary'
 import { toExportLine, ImportedHistories } from './export-events.ts'
 import { upcast } from './format/body.ts'
 import { readRecordedEvents } from './store/read-events.ts'
-import { getInternals } from './store/store.ts'
+import { noteImport } from './store/removals.ts'
+import { getDatabase, getInternals } from './store/store.ts'
 import { EventAudit } from './verify/event-audit.ts'
 
 /** No real run has more take-overs without an event. */
@@ -21,6 +22,12 @@ const maxEmptyEpochs = 10_000
 
 /** So many take-overs are made at once: they share a commit. */
 const takeOversAtOnce = 250
+
+/** A run that an import brings, and who does. */
+interface Brought {
+  readonly runId: RunId
+  readonly by: string
+}
 
 /** Brings the events of one run into a ledger, one after the other, each checked before it is written. */
 class RunImport {
@@ -37,9 +44,11 @@ class RunImport {
   #emptyEpochs = 0
   #seq = 0
   #added = 0
+  readonly #by: string
 
-  private constructor(ledger: Ledger, writer: ImportWriter, runId: RunId, head: Head) {
+  private constructor(ledger: Ledger, writer: ImportWriter, { runId, by }: Brought, head: Head) {
     this.runId = runId
+    this.#by = by
     this.#ledger = ledger
     this.#writer = writer
     this.#head = head
@@ -48,10 +57,10 @@ class RunImport {
     this.#keepsVersions = getInternals(ledger) !== undefined
   }
 
-  static async begin(ledger: Ledger, writer: ImportWriter, runId: RunId): Promise<RunImport> {
+  static async begin(ledger: Ledger, writer: ImportWriter, brought: Brought): Promise<RunImport> {
     // Earlier lines of the file may be of the same run: they have to be written before its head is read.
     await writer.flush()
-    return new RunImport(ledger, writer, runId, (await ledger.head(runId)) ?? emptyHead)
+    return new RunImport(ledger, writer, brought, (await ledger.head(brought.runId)) ?? emptyHead)
   }
 
   /** Events that were appended. */
@@ -74,11 +83,19 @@ class RunImport {
     this.#requireSound(line)
     if (event.seq <= this.#head.seq) await this.#requireSame(event)
     else {
+      if (this.#added === 0) await this.#note(event.seq)
       await this.#takeOver(line)
       await this.#writer.add(event, line.length)
       this.#added += 1
     }
     this.#seq = event.seq
+  }
+
+  /** Notes where the run comes from, before its events, so that no crash leaves them without it. */
+  async #note(seq: number): Promise<void> {
+    const from = seq === 1 ? {} : { reason: `from event ${seq} on` }
+    const note = { runId: this.runId, at: Date.now(), by: this.#by, ...from }
+    await getDatabase(this.#ledger)?.change((queries) => noteImport(queries, note))
   }
 
   /** Releases what the ledger lent. */
@@ -379,9 +396,14 @@ export interface ImportReport {
 export interface ImportOptions {
   /** Called after each run; the import waits for it. */
   readonly onRun?: ((run: ImportedRun) => void | Promise<void>) | undefined
+  /** Who imports: recorded with each run, where the ledger is one of this package. Default: `import`. */
+  readonly by?: string | undefined
 }
 
-const importOptions = option.fields<ImportOptions>({ onRun: option.maybe(option.anyFunction) })
+const importOptions = option.fields<ImportOptions>({
+  onRun: option.maybe(option.anyFunction),
+  by: option.maybe(option.filledText),
+})
 
 /** A text and bytes can be iterated too, and hold no lines. */
 const lineSource = option.valueThat(
@@ -399,8 +421,8 @@ const lineSource = option.valueThat(
  * Every event is checked before it is written: its fields, its number, the laws, and that the runs which it comes from
  * lead to no circle. Events are stored as they were
  * recorded, byte for byte (in a ledger that keeps no older versions, such as `memoryLedger`, in the newest version), with the epochs of their writers; salts and hashes are this ledger's own. What is there
- * already is left as it is: the same events count as `present`, and a run that ends early is carried on. When the
- * promise resolves, all of it is durable.
+ * already is left as it is: the same events count as `present`, and a run that ends early is carried on. A ledger of this package
+ * records of each run with new events that it was imported, when and by whom (`verifyRun` tells). When the promise resolves, all of it is durable.
  *
  * Rejects at the first line that cannot be imported, everything before it being imported: with `LedgerDamagedError` for
  * what is not a sound event, a file of one line that is cut off included, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the
@@ -415,7 +437,7 @@ export async function importEvents(
   requireLedger('importEvents', ledger)
   requireOptions('importEvents', lineSource, lines, 'the second argument')
   requireOptions('importEvents', importOptions, options)
-  const { onRun } = options
+  const { onRun, by = 'import' } = options
   const writer = new ImportWriter(ledger)
   const histories = new ImportedHistories(ledger)
   const sum = { runs: 0, events: 0, present: 0 }
@@ -445,7 +467,7 @@ export async function importEvents(
       const { runId } = imported.event
       if (run?.runId !== runId) {
         await endRun()
-        run = await RunImport.begin(ledger, writer, runId)
+        run = await RunImport.begin(ledger, writer, { runId, by })
         await origins.requireNoCircle(imported)
       }
       await run.add(imported)

@@ -10,7 +10,15 @@ import {
 } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
 import { copyPrefix, sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
-import { foldTo, importEvents, splitLines, verifyLedger, type ImportedRun } from '@tallystick/ledger'
+import {
+  foldTo,
+  importEvents,
+  redact,
+  splitLines,
+  verifyLedger,
+  verifyRun,
+  type ImportedRun,
+} from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linesOfLedger } from './support/exported.ts'
@@ -43,6 +51,42 @@ async function refused(ledger: Ledger, lines: readonly string[]): Promise<{ erro
 const eventOf = (line: string | undefined): RuntimeEvent => JSON.parse(line ?? '') as RuntimeEvent
 
 describe('importEvents', () => {
+  it('leaves on record which runs it brought, and by whom; not of runs that were there', async () => {
+    const { lines, runIds } = await exported()
+    const own = openFile()
+    const [first = '', second] = runIds
+    const ofFirst = lines.filter((line) => line.includes(first))
+    const begun = ofFirst.slice(0, 5)
+    await importEvents(own, begun, { by: 'ann' })
+    const note = async (runId = ''): Promise<unknown> => (await verifyRun(own, runId as RunId)).imported
+    expect(await note(first)).toEqual({ at: expect.any(Number), by: 'ann' })
+    const before = await note(first)
+    await importEvents(own, lines)
+    expect(await note(first)).toEqual(before)
+    expect(await note(second)).toMatchObject({ by: 'import' })
+    const home = openFile()
+    const recorded = await recordRun(home, 3)
+    await importEvents(home, await linesOfLedger(home), { by: 'bob' })
+    expect((await verifyRun(home, recorded)).imported).toBeUndefined()
+    for (const ledger of [own, home]) {
+      expect(await Array.fromAsync(verifyLedger(ledger), ({ ok }) => ok)).not.toContain(false)
+    }
+    await redact(own, first as RunId, 'all', { by: 'eve', reason: 'a request' })
+    expect(await Array.fromAsync(verifyLedger(own), ({ ok }) => ok)).not.toContain(false)
+    expect(await note(first)).toEqual(before)
+  })
+
+  it('says of a run that it carries on from which event it comes from elsewhere', async () => {
+    const { lines, runIds } = await exported()
+    const [first = ''] = runIds
+    const ofFirst = lines.filter((line) => line.includes(first))
+    const ledger = openFile()
+    const events = ofFirst.slice(0, 3).map((line) => JSON.parse(line) as RuntimeEvent)
+    await ledger.append(first as RunId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+    await importEvents(ledger, ofFirst)
+    expect((await verifyRun(ledger, first as RunId)).imported).toMatchObject({ reason: 'from event 4 on' })
+  })
+
   it('moves every run into another ledger and back: the same lines, in the same order, and a chain that verifies', async () => {
     const { lines, runIds, ledger } = await exported()
     const [file, back] = [openFile(), memoryLedger()]

@@ -10,7 +10,7 @@ import { isPermitted, listAgents, requirePermission, respondJson, type Served } 
 export interface InspectorOptions {
   /** What its title names, such as the ledger. Default: nothing. */
   readonly title?: string | undefined
-  /** True if the ledger was filled from exports: the page says that its runs were imported. No ledger knows it. Default: false. */
+  /** True if the ledger was filled from exports: the page says so of its runs. Default: false. */
   readonly isImported?: boolean | undefined
 }
 

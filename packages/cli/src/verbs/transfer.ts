@@ -12,7 +12,7 @@ import { readSpans, type Span, toOtlp } from '@tallystick/otel'
 import { toAgUi } from '@tallystick/server'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { Subject } from 'rxjs'
-import { declareLedger } from '../command/arguments.ts'
+import { declareLedger, readAccountName } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { countBytes, formatBytes, withProgress } from '../command/progress.ts'
@@ -178,6 +178,7 @@ export function declareImport(verb: Command, context: CommandContext): void {
           async () => (file === '-' ? undefined : statSync(file).size),
           ({ context: aside, add }) =>
             importEvents(ledger, splitLines(countBytes(chunks, add)), {
+              by: readAccountName(),
               onRun: (run) => printEither(aside, run, `${run.runId}  ${formatImported(run)}\n`),
             }),
           formatBytes,

@@ -20,7 +20,7 @@ import {
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
 import { exitCodes } from '../command/exit-code.ts'
 import { type Progress, withProgress } from '../command/progress.ts'
-import { formatCount } from '../command/text.ts'
+import { formatCount, formatTime } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
 import { countEvents, withLedger } from '../runs/open-ledger.ts'
 import type { Paint } from '../terminal/paint.ts'
@@ -171,7 +171,11 @@ function formatVerdict(verdict: ReportedVerdict, paint: Paint): string {
   const found = [...counts, formatCount(verdict.events, 'event')].join(', ')
   if (verdict.ok) {
     const signed = verdict.scope === 'store' ? `, ${verdict.signedEvents} of them signed` : ''
-    return `${name}  ${paint('green', 'ok')}  ${found}${signed}${formatMissing(verdict)}${formatDifference(verdict, paint)}`
+    const origin =
+      verdict.scope === 'run' && verdict.imported
+        ? `; imported by ${verdict.imported.by}, ${formatTime(verdict.imported.at)}`
+        : ''
+    return `${name}  ${paint('green', 'ok')}  ${found}${signed}${origin}${formatMissing(verdict)}${formatDifference(verdict, paint)}`
   }
   return `${name}  ${paint('red', 'DAMAGED')}  ${formatDamage(verdict)}, ${found} sound`
 }

@@ -121,7 +121,12 @@ export interface Removal extends RemovalCause {
 export type RemovalRequest = Omit<Removal, 'digest'> &
   ({ readonly body: string } | { readonly headHash: Digest })
 
-/** A row of the table of removals, which are chained to each other in the order of `pos`: 1, 2, 3 … within the store. */
+/** The note that an import brings a run, or the rest of it: written before its events, in the same chain as removals. */
+export interface ImportNote extends Omit<RemovalCause, 'kind'> {
+  readonly runId: RunId
+}
+
+/** A row of the table of removals and imports, which are chained to each other in the order of `pos`: 1, 2, 3 … within the store. */
 export interface RemovalRow {
   readonly pos: number
   readonly run_id: string
@@ -141,11 +146,17 @@ export type RemovalLink = Pick<RemovalRow, 'pos' | 'hash'>
 export const firstRemoval: RemovalLink = { pos: 0, hash: genesisHash }
 
 /** The rows of removals that follow the last one. */
-export function linkRemovals(last: RemovalLink, requests: readonly RemovalRequest[]): readonly RemovalRow[] {
+export function linkRemovals(
+  last: RemovalLink,
+  requests: readonly (RemovalRequest | ImportNote)[],
+): readonly RemovalRow[] {
   let { pos, hash } = last
   return requests.map((request) => {
-    const { runId: run_id, seq, kind, at, by, reason = null } = request
-    const digest = 'body' in request ? digestText(request.body) : request.headHash
+    const { runId: run_id, at, by, reason = null } = request
+    // An import is of no event, and nothing is left of it.
+    const { seq, kind } = 'kind' in request ? request : { seq: 0, kind: 'imported' }
+    const digest =
+      'body' in request ? digestText(request.body) : 'headHash' in request ? request.headHash : genesisHash
     const row = { pos: ++pos, run_id, seq, kind, at, by, reason, digest }
     hash = hashRemoval(hash, row)
     return { ...row, hash }

@@ -1,7 +1,7 @@
 import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/core'
 import { isStorableName, requireDueFilter, requireRunFilter, toWholeTime } from '@tallystick/core/store-kit'
 import type { DueFilter, DueRun, Head, Lease, RunFilter, RunRecord } from '@tallystick/core/vocabulary'
-import type { RemovalRow } from '../format/chain.ts'
+import type { ImportNote, RemovalRow } from '../format/chain.ts'
 import {
   isRunId,
   formatRunId,
@@ -100,7 +100,18 @@ export async function readLease({ ask, now }: Asked, runId: RunId): Promise<Leas
 /** Tells if content of a run was removed. */
 export async function hasLost({ ask }: Asked, runId: RunId): Promise<boolean> {
   if (!isRunId(runId)) return false
-  return (await ask('select 1 from @.removal where run_id = $1 limit 1', [runId])).length > 0
+  const text = `select 1 from @.removal where run_id = $1 and kind <> 'imported' limit 1`
+  return (await ask(text, [runId])).length > 0
+}
+
+/** When and by whom a run was imported, if it was. */
+export async function readImport(
+  { ask }: Asked,
+  runId: RunId,
+): Promise<Omit<ImportNote, 'runId'> | undefined> {
+  const text = `select at, by, reason from @.removal where run_id = $1 and kind = 'imported' limit 1`
+  const [row] = await ask<Pick<RemovalRow, 'at' | 'by' | 'reason'>>(text, [runId])
+  return row && { at: row.at, by: row.by, ...(row.reason !== null && { reason: row.reason }) }
 }
 
 const runsPerBatch = 256
@@ -212,7 +223,7 @@ export function requireSound(row: RunRow): RunRow {
 
 const removalsPerBatch = 256
 
-/** Every removal on record, in order; those of one run if it is named. */
+/** Every removal and import on record, in order; those of one run if it is named. */
 export async function* readRemovals(
   { query }: Pick<StoreDatabase, 'query'>,
   runId?: RunId,

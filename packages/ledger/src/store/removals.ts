@@ -2,6 +2,7 @@ import type { RunId } from '@tallystick/core'
 import {
   commitTo,
   firstRemoval,
+  type ImportNote,
   linkRemovals,
   type RemovalLink,
   type RemovalRequest,
@@ -10,16 +11,31 @@ import {
 import { dropRunRow } from '../projection/projections.ts'
 import { perform, type Queries, runColumns, type RunRow, type Steps } from './database.ts'
 
+/** Notes once that an import brings a run. */
+export function* noteImport(queries: Queries, note: ImportNote): Steps<void> {
+  const { db } = queries
+  const known = db.selectFrom('removal').select('pos').where('run_id', '=', note.runId)
+  if ((yield* perform(queries, known.where('kind', '=', 'imported').limit(1))).length > 0) return
+  for (let added: readonly unknown[] = []; added.length === 0;) {
+    const rows = linkRemovals(yield* readLastLink(queries), [note])
+    // Where another transaction has taken the place, the note comes after what that has written.
+    const insert = db.insertInto('removal').values(rows)
+    added = yield* perform(queries, insert.onConflict((on) => on.doNothing()).returning('pos'))
+  }
+}
+
+function* readLastLink(queries: Queries): Steps<RemovalLink> {
+  const links = queries.db.selectFrom('removal').select(['pos', 'hash']).orderBy('pos', 'desc').limit(1)
+  const [last = firstRemoval] = yield* perform<RemovalLink>(queries, links)
+  return last
+}
+
 /** Removes content within one transaction. Skips what is gone already. Returns how many events lost their content. */
 export function* removeContent(queries: Queries, requests: readonly RemovalRequest[]): Steps<number> {
   const { db } = queries
   const present: RemovalRequest[] = []
   for (const request of requests) if (yield* isPresent(queries, request)) present.push(request)
-  const [last] = yield* perform<RemovalLink>(
-    queries,
-    db.selectFrom('removal').select(['pos', 'hash']).orderBy('pos', 'desc').limit(1),
-  )
-  for (const row of linkRemovals(last ?? firstRemoval, present))
+  for (const row of linkRemovals(yield* readLastLink(queries), present))
     yield* perform(queries, db.insertInto('removal').values(row))
   let removed = 0
   for (const request of present) {

@@ -150,7 +150,7 @@ const strays: Readonly<Record<string, (queries: Queries) => Countable>> = {
         of('removal.pos', '<', 1),
         of.and([of('removal.kind', '=', 'dropped'), of.exists(run)]),
         of.and([
-          of('removal.kind', '<>', 'dropped'),
+          of('removal.kind', 'not in', ['dropped', 'imported']),
           of.not(of.exists(event)),
           of('removal.run_id', 'not in', dropped),
         ]),

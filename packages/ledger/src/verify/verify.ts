@@ -2,6 +2,7 @@ import { isAfterEnd } from '@tallystick/core/vocabulary'
 import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
+import { readImport } from '../store/records.ts'
 import { BadRunIdsError, createFault, type Fault, isRunId, quoteId } from '../format/event-row.ts'
 import { type MissingContent, MissingContents } from '../store/redact.ts'
 import { type Internals, getInternals } from '../store/store.ts'
@@ -44,6 +45,7 @@ async function auditRun(ledger: Ledger, source: Internals | undefined, runId: Ru
     (await findInboxFault(ledger, runId, progress))
   const { events } = progress
   const missing = progress.missing.all
+  const imported = source && isRunId(runId) ? await readImport(source.store.database, runId) : undefined
   return {
     scope: 'run',
     runId,
@@ -52,6 +54,7 @@ async function auditRun(ledger: Ledger, source: Internals | undefined, runId: Ru
     ...(broken !== undefined && { broken: { runId, ...broken } }),
     ...(broken === undefined && projections?.fault && { differs: projections.fault }),
     ...(missing.length > 0 && { missing }),
+    ...(imported && { imported }),
   }
 }
 
@@ -192,6 +195,8 @@ export interface RunVerdict {
   readonly differs?: Fault
   /** Content that was removed, on record, and content that is encrypted; absent if all of it was read. */
   readonly missing?: readonly MissingContent[]
+  /** Set if an import brought the run, or what `reason` says of it: the chain is that of this ledger, not of the one that recorded it. */
+  readonly imported?: { readonly at: number; readonly by: string; readonly reason?: string }
 }
 
 /** The verdict on the store around its runs, and on all of them together. */

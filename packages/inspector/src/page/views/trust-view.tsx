@@ -213,6 +213,17 @@ function ServerSays(): JSX.Element {
           {!value.ok && value.broken && <span class="soft"> at event {value.broken.seq}</span>}
         </p>
       )}
+      {value?.imported && (
+        <p>
+          <span class="badge">↧ Imported</span>
+          <span class="soft">
+            {' '}
+            by {showHidden(value.imported.by)}, {formatTime(value.imported.at)}
+            {value.imported.reason !== undefined && `, ${showHidden(value.imported.reason)}`}. The chain is
+            that of this ledger, not of the one that recorded the run.
+          </span>
+        </p>
+      )}
       {value &&
         signed === undefined &&
         (may('inspect') ? (
