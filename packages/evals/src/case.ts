@@ -51,6 +51,8 @@ export interface EvalCase {
   readonly reason?: string | undefined
   readonly feedback?: readonly Feedback[] | undefined
   readonly tags?: readonly string[] | undefined
+  /** For scorers of your own. */
+  readonly metadata?: JsonObject | undefined
 }
 
 const { anyObject, anyText, fields, filledText, listOf, maybe, oneOf, valueThat } = option
@@ -83,6 +85,7 @@ export const someCase: Schema = fields<EvalCase>(
     reason: maybe(anyText),
     feedback: maybe(listOf(anyObject)),
     tags: maybe(listOf(anyText)),
+    metadata: maybe(anyObject),
   },
   { output: 'expected', ideal: 'expected', messages: 'history' },
 )
@@ -228,11 +231,21 @@ const aPath = valueThat('the path of a file', (value) => typeof value === 'strin
 export async function* readCases(path: string): AsyncGenerator<EvalCase> {
   requireOptions('readCases', aPath, path, 'the path')
   let line = 0
-  for await (const bytes of splitLines(createReadStream(path))) {
+  for await (const bytes of splitLines(openFile(path))) {
     line++
     const text = decoder.decode(bytes)
     if (text.trim() === '') continue
     yield parseCase(text, `Line ${line} of ${path}`)
+  }
+}
+
+/** The bytes of a file, which is opened when the first are asked for. */
+async function* openFile(path: string): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const bytes of createReadStream(path)) yield bytes as Uint8Array
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? String(cause)
+    throw new ConfigurationError(`The cases of ${path} cannot be read (${code}). Check the path.`, { cause })
   }
 }
 

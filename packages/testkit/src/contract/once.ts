@@ -97,6 +97,36 @@ export const onceCases: readonly LedgerContractCase[] = [
     requireEqual(await collect(ledger.runs()), [], 'the runs')
     requireEqual(await startRun(ledger), { seq: 1, epoch: 1 }, 'the head of the run made after it')
   }),
+  checkLedger(
+    'feedback behind the end of a run is recorded, once at each head, and the run stays ended',
+    async (ledger) => {
+      const head = await startRun(ledger, run, [facts.run_finished])
+      const given = [0, 1].map((score) => appendAt(ledger, head, [{ ...facts.feedback_given, score }]))
+      const settled = await Promise.allSettled(given)
+      requireEqual(
+        settled.map(({ status }) => status).toSorted(),
+        ['fulfilled', 'rejected'],
+        'how two at once end',
+      )
+      requireEqual(
+        await appendAt(ledger, { ...head, seq: head.seq + 1 }, [facts.feedback_given]),
+        { ...head, seq: head.seq + 2 },
+        'the head',
+      )
+      await requireConflict(ledger.put(run, steering('late')), 'ended')
+      requireEqual(
+        await collect(ledger.due({ before: Number.MAX_SAFE_INTEGER, limit: 9 })),
+        [],
+        'the runs that are due',
+      )
+      const found = await collect(ledger.find({ runId: run, types: ['feedback_given'] }))
+      requireEqual(
+        found.map(({ seq }) => seq),
+        [head.seq + 1, head.seq + 2],
+        'the feedback',
+      )
+    },
+  ),
   checkLedger('a later attempt, another call and another run state facts of their own', async (ledger) => {
     const head = await startRun(ledger, run, [facts.tool_started, facts.approval_decided, facts.tool_result])
     const more: readonly Fact[] = [
@@ -112,7 +142,10 @@ export const onceCases: readonly LedgerContractCase[] = [
   }),
   checkRun('events that may repeat are not facts that are recorded once', async (ledger, head) => {
     const again = Object.values(facts).filter(
-      ({ type }) => !['run_finished', 'tool_result', 'tool_started', 'approval_decided'].includes(type),
+      ({ type }) =>
+        !['run_finished', 'tool_result', 'tool_started', 'approval_decided', 'background_ended'].includes(
+          type,
+        ),
     )
     // A fork asks again about decisions of the run that it shares its first events with.
     again.push({ ...facts.approval_decided, elsewhere: true })

@@ -1,0 +1,171 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { agentTool, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { collectCases, evaluate, exact, readCases, toolCalls } from '@tallystick/evals'
+import { scriptedModel, testTool } from '@tallystick/testkit'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const calls = (...inputs: readonly object[]) => ({
+  toolCalls: inputs.map((input) => ({ name: 'pay', input: input as never })),
+})
+const pay = () =>
+  testTool({
+    name: 'pay',
+    effect: 'write',
+    check: () => ({ kind: 'ask' }),
+    run: ({ input }) => JSON.stringify(input),
+  })
+
+describe('a case of a recorded run', () => {
+  it('has the messages of its session before it', async () => {
+    const ledger = memoryLedger()
+    const agent = defineAgent({
+      name: 'a',
+      instructions: 'Talk.',
+      model: scriptedModel([{ text: 'One.' }, { text: 'Two.' }]),
+    })
+    const runtime = createRuntime({ ledger, agents: [agent] })
+    for (const input of ['First?', 'Second?']) await runtime.run(agent, input, { sessionId: 'chat' }).result
+    const [second, first] = await Array.fromAsync(collectCases(ledger))
+    expect(first).toMatchObject({ input: 'First?', expected: 'One.' })
+    expect(first).not.toHaveProperty('history')
+    expect(second).toMatchObject({
+      input: 'Second?',
+      expected: 'Two.',
+      history: [{ role: 'user' }, { role: 'assistant' }],
+    })
+    const model = scriptedModel([{ text: 'Two.' }])
+    const report = await evaluate({
+      ...{
+        cases: [second!],
+        agents: { today: { ...agent, model } },
+        scorers: { exact: exact() },
+        ledger: memoryLedger(),
+      },
+    })
+    expect(report.scores['exact']!.agents['today']!.mean).toBe(1)
+    expect(JSON.stringify(model.requests[0])).toContain('First?')
+  })
+
+  it('has what the tool got where a person changed it, in the order of the requests', async () => {
+    const ledger = memoryLedger()
+    const steps = [calls({ usd: 1 }, { usd: 2 }, { usd: 3 }), { text: 'Paid.' }]
+    const agent = defineAgent({
+      name: 'a',
+      instructions: 'Pay.',
+      model: scriptedModel(steps),
+      tools: [pay()],
+    })
+    const run = createRuntime({ ledger, agents: [agent] }).run(agent, 'Pay.')
+    const [one, two, three] = (await run.result).pendingApprovals
+    await run.approve(three!, { by: 'ada' })
+    await run.deny(two!, { by: 'ada', reason: 'Once is enough.' })
+    await run.approve(one!, { by: 'ada', input: { usd: 9 } })
+    await run.result
+    const [made] = await Array.fromAsync(collectCases(ledger))
+    expect(made!.calls).toMatchObject([
+      {
+        input: { usd: 1 },
+        ran: { usd: 9 },
+        outcome: 'success',
+        content: expect.stringContaining('9') as string,
+      },
+      { input: { usd: 2 }, outcome: 'denied' },
+      { input: { usd: 3 }, outcome: 'success' },
+    ])
+    const again = defineAgent({
+      name: 'a',
+      instructions: 'Pay.',
+      model: scriptedModel(steps),
+      tools: [pay()],
+    })
+    const report = await evaluate({
+      ...{ cases: [made!], agents: { again }, scorers: { calls: toolCalls() }, ledger: memoryLedger() },
+    })
+    expect(report.scores['calls']!.agents['again']!.mean).toBe(1)
+    expect(report.divergence!.agents['again']!.mean).toBe(0)
+  })
+
+  it('has the calls of child runs, and is of the root run alone', async () => {
+    const ledger = memoryLedger()
+    const free = testTool({ name: 'pay', run: () => 'paid' })
+    const child = defineAgent({
+      name: 'child',
+      description: 'Pays.',
+      instructions: 'Pay.',
+      model: scriptedModel([calls({ usd: 1 }), { text: 'Paid.' }]),
+      tools: [free],
+    })
+    const asks = scriptedModel([
+      { toolCalls: [{ name: 'child', input: { task: 'Pay.' } }] },
+      { text: 'Done.' },
+    ])
+    const boss = defineAgent({ name: 'boss', instructions: 'Ask.', model: asks, tools: [agentTool(child)] })
+    await createRuntime({ ledger, agents: [boss] }).run(boss, 'Pay.').result
+    const made = await Array.fromAsync(collectCases(ledger))
+    expect(made).toHaveLength(1)
+    expect(made[0]!.calls).toMatchObject([{ tool: 'child' }, { tool: 'pay', child: true, content: 'paid' }])
+    expect(made[0]!.calls![0]).not.toHaveProperty('child')
+  })
+
+  it('is not made of a run that goes on', async () => {
+    const ledger = memoryLedger()
+    const agent = defineAgent({
+      name: 'a',
+      instructions: 'Pay.',
+      model: scriptedModel([calls({ usd: 1 })]),
+      tools: [pay()],
+    })
+    const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Pay.').result
+    const skipped: string[] = []
+    const made = collectCases(ledger, { onSkipped: (run, why) => void skipped.push(`${run} ${why}`) })
+    expect(await Array.fromAsync(made)).toEqual([])
+    expect(skipped).toEqual([`${runId} it has not ended`])
+  })
+})
+
+describe('a file of cases', () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tallystick-cases-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+  const read = async (name: string, text: string) => {
+    await writeFile(join(folder, name), text)
+    return await Array.fromAsync(readCases(join(folder, name)))
+  }
+
+  it('may say what only its own scorers need', async () => {
+    const [own] = await read('own.jsonl', '{"id":"a","input":"x","metadata":{"tone":"polite"}}')
+    expect(own!.metadata).toEqual({ tone: 'polite' })
+  })
+
+  it('is read line by line, empty ones and line ends of Windows aside', async () => {
+    const text =
+      '{"id":"a","input":"Hi.\u2028"}\r\n\n{"id":"b","input":[{"type":"text","text":"Hi."}],"expected":null}'
+    expect(await read('cases.jsonl', text)).toEqual([
+      { id: 'a', input: 'Hi.\u2028' },
+      { id: 'b', input: [{ type: 'text', text: 'Hi.' }], expected: null },
+    ])
+  })
+
+  it.each([
+    ['{"id":"a"', 'is not JSON'],
+    ['7', 'the case'],
+    ['{"id":"a"}', 'input'],
+    ['{"id":"","input":"x"}', 'id'],
+    ['{"id":"a","input":"x","ideal":"y"}', 'Did you mean the case.expected'],
+    ['{"id":"a","input":"x","calls":[{"tool":"t","input":{},"outcome":"fine","content":""}]}', 'outcome'],
+  ])('is refused with the place of what is none: %s', async (line, said) => {
+    const wrong = read('wrong.jsonl', `{"id":"x","input":"x"}\n${line}\n`)
+    await expect(wrong).rejects.toThrow(/^Line 2 of /)
+    await expect(wrong).rejects.toThrow(said)
+  })
+
+  it('that is missing is said to be', async () => {
+    await expect(Array.fromAsync(readCases(join(folder, 'none.jsonl')))).rejects.toMatchObject({
+      code: 'configuration',
+    })
+  })
+})
