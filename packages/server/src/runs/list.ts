@@ -23,7 +23,7 @@ import type { HonoRequest } from 'hono'
 import type { PlacedList } from '../http/cursors.ts'
 import { isVisible, type Principal, requireVisible } from '../http/principal.ts'
 import { createMalformedError } from '../http/problem.ts'
-import type { Routes } from '../http/routes.ts'
+import type { Operation, Routes } from '../http/routes.ts'
 import { listSubjects, parseNumber, parsePageSize, respondJson, type Served } from '../http/served.ts'
 
 /** What a list is asked for: the statuses of rows, and `unfinished` for those under way and those interrupted. */
@@ -48,11 +48,7 @@ export function addList(routes: Routes): void {
     {
       operationId: 'listRuns',
       summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
-      parameters: [
-        ...(['status', 'agent', 'tool', 'outcome', 'sessionId', 'subject', 'tag', 'q'] as const),
-        ...(['feedbackBy', 'minScore', 'maxScore'] as const),
-        ...(['reason', 'since', 'startedSince', 'startedUntil', 'roots', 'before', 'limit'] as const),
-      ],
+      parameters: [...runFilters, 'q', 'before', 'limit'],
       answers: { 200: 'The page.' },
       fields: ['runs'],
     },
@@ -65,7 +61,7 @@ export function addList(routes: Routes): void {
   )
 }
 
-interface AskedRuns {
+export interface AskedRuns {
   readonly statuses?: readonly AskedStatus[]
   readonly agent?: string
   readonly tool?: string
@@ -83,32 +79,43 @@ interface AskedRuns {
   readonly words?: string
 }
 
-/** Reads the filters and the place of a list as a caller asks for them. */
-function readAskedPage(req: HonoRequest): AskedRuns & { readonly limit: number; readonly before?: string } {
+/** The parameters that say which runs a caller asks for. */
+export const runFilters: NonNullable<Operation['parameters']> = [
+  ...(['status', 'reason', 'agent', 'tool', 'outcome', 'sessionId', 'subject', 'tag'] as const),
+  ...(['feedbackBy', 'minScore', 'maxScore', 'since', 'startedSince', 'startedUntil', 'roots'] as const),
+]
+
+/** Reads which runs a caller asks for. */
+export function readRunFilters(req: HonoRequest): AskedRuns {
   const statuses = req.queries('status')
   const unknown = statuses?.find((status) => !(askedStatuses as readonly string[]).includes(status))
   if (unknown !== undefined) {
     throw createMalformedError(`status has to be one of ${askedStatuses.join(', ')}.`)
   }
+  return omitUndefined({
+    statuses: statuses as readonly AskedStatus[] | undefined,
+    reason: parseOneOf('reason', finishReasons, req.query('reason')),
+    agent: req.query('agent'),
+    tool: req.query('tool'),
+    outcome: parseOneOf('outcome', outcomes, req.query('outcome')),
+    sessionId: req.query('sessionId'),
+    subject: req.query('subject'),
+    tag: req.query('tag'),
+    feedback: readFeedbackFilter(req),
+    since: parseNumber('since', req.query('since')),
+    startedSince: parseNumber('startedSince', req.query('startedSince')),
+    startedUntil: parseNumber('startedUntil', req.query('startedUntil')),
+    roots: parseOneOf('roots', ['true', 'false'], req.query('roots')) === 'true' || undefined,
+  })
+}
+
+/** Reads the filters and the place of a list as a caller asks for them. */
+function readAskedPage(req: HonoRequest): AskedRuns & { readonly limit: number; readonly before?: string } {
+  const [words, before] = [req.query('q')?.toLowerCase() || undefined, req.query('before')]
   return {
+    ...readRunFilters(req),
     limit: parsePageSize(req.query('limit')),
-    ...omitUndefined({
-      statuses: statuses as readonly AskedStatus[] | undefined,
-      agent: req.query('agent'),
-      tool: req.query('tool'),
-      outcome: parseOneOf('outcome', outcomes, req.query('outcome')),
-      reason: parseOneOf('reason', finishReasons, req.query('reason')),
-      sessionId: req.query('sessionId'),
-      subject: req.query('subject'),
-      tag: req.query('tag'),
-      words: req.query('q')?.toLowerCase() || undefined,
-      since: parseNumber('since', req.query('since')),
-      feedback: readFeedbackFilter(req),
-      startedSince: parseNumber('startedSince', req.query('startedSince')),
-      startedUntil: parseNumber('startedUntil', req.query('startedUntil')),
-      roots: parseOneOf('roots', ['true', 'false'], req.query('roots')) === 'true' || undefined,
-      before: req.query('before'),
-    }),
+    ...omitUndefined({ words, before }),
   }
 }
 
@@ -219,12 +226,18 @@ async function readListPage(
 }
 
 /** Returns whether a row has what no summary says: who drives it, and how it begins. */
-function isAskedFor(row: ListRow, { statuses, words }: AskedRuns): boolean {
-  const status: AskedStatus = row.status
+function isAskedFor({ status, firstWords }: ListRow, { statuses, words }: AskedRuns): boolean {
+  return (
+    hasAskedStatus(status, statuses) &&
+    (words === undefined || (firstWords?.toLowerCase().includes(words) ?? false))
+  )
+}
+
+export function hasAskedStatus(status: RowStatus, statuses: AskedRuns['statuses']): boolean {
   const isUnfinished = status === 'under_way' || status === 'interrupted'
-  const hasStatus =
+  return (
     statuses === undefined || statuses.includes(status) || (isUnfinished && statuses.includes('unfinished'))
-  return hasStatus && (words === undefined || (row.firstWords?.toLowerCase().includes(words) ?? false))
+  )
 }
 
 /** A row of the list: what the inspector shows, and more of the summary. */

@@ -1,6 +1,6 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/internal'
-import { outcomes, parseRunId, toCanonicalJson } from '@tallystick/core/vocabulary'
+import { isRunDriven, omitUndefined } from '@tallystick/core/internal'
+import { parseRunId, toCanonicalJson } from '@tallystick/core/vocabulary'
 import type { Due, Hit, HitPage, Stats } from '@tallystick/inspector'
 import {
   type EventSearch,
@@ -9,6 +9,7 @@ import {
   listLeases,
   readRunStats,
   readRunSummaries,
+  type RunSummary,
   searchEvents,
 } from '@tallystick/ledger'
 import type { PlacedList } from '../http/cursors.ts'
@@ -16,7 +17,15 @@ import { canSee, isVisible, type Principal, readRootStart } from '../http/princi
 import { createMalformedError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { listSubjects, parseNumber, parsePageSize, respondJson, type Served } from '../http/served.ts'
-import { findBegin, parseOneOf, toSummaryFilter } from './list.ts'
+import {
+  type AskedRuns,
+  findBegin,
+  hasAskedStatus,
+  readRunFilters,
+  runFilters,
+  toRowStatus,
+  toSummaryFilter,
+} from './list.ts'
 
 const hourMs = 60 * 60 * 1000
 const dayMs = 24 * hourMs
@@ -82,26 +91,21 @@ export function addOverview(routes: Routes): void {
       operationId: 'search',
       summary:
         'Messages and calls with a text, of a tool, with an outcome or an input, in the runs that the caller sees, the newest run first. A page may hold few or none, while more follow `after` it.',
-      parameters: [
-        ...(['q', 'tool', 'outcome', 'input', 'tag', 'sessionId', 'subject', 'after', 'limit'] as const),
-      ],
+      parameters: ['q', 'input', ...runFilters, 'after', 'limit'],
       answers: { 200: 'The hits.' },
       fields: ['hits'],
     },
     async ({ principal, req }) => {
       const inputs = (req.queries('input') ?? []).map(parseInput)
-      const [tool, outcome] = [req.query('tool'), parseOneOf('outcome', outcomes, req.query('outcome'))]
-      const [sessionId, text] = [req.query('sessionId'), req.query('q') || undefined]
+      const among = readRunFilters(req)
+      const { tool, outcome, sessionId } = among
+      const text = req.query('q') || undefined
       const list: PlacedList = { of: 'runs', principal, sessionId }
       return respondJson(
         await search(served, list, {
           limit: parsePageSize(req.query('limit')),
           wanted: { call: { inputs, ...omitUndefined({ tool, outcome }) }, ...omitUndefined({ text }) },
-          among: omitUndefined({
-            ...{ tool, outcome, sessionId },
-            tag: req.query('tag'),
-            subject: req.query('subject'),
-          }),
+          among,
           ...omitUndefined({ after: req.query('after') }),
         }),
       )
@@ -142,7 +146,7 @@ interface AskedSearch {
   readonly limit: number
   readonly wanted: Pick<EventSearch, 'call' | 'text'>
   /** The runs that are searched. */
-  readonly among: Parameters<typeof toSummaryFilter>[2]
+  readonly among: AskedRuns
   readonly after?: string
 }
 
@@ -169,11 +173,16 @@ async function search(
     const next = await searchRun(begin, seq)
     if (next !== undefined) return { hits, after: next }
   }
+  // No summary says who drives a run.
+  const isAmong = async (runId: RunId, status: RunSummary['status']): Promise<boolean> =>
+    status !== 'unfinished' ||
+    among.statuses === undefined ||
+    hasAskedStatus(toRowStatus(status, await isRunDriven(ledger, runId)), among.statuses)
   let looked = 0
   const filter = toSummaryFilter(served, principal, { ...among, ...omitUndefined({ begin }) })
   for await (const { runId, status } of readRunSummaries(ledger, filter)) {
     const isSeen = principal.sees === 'everything' || (await isVisible(ledger, principal, runId))
-    if (isSeen && status !== 'unreadable') {
+    if (isSeen && status !== 'unreadable' && (await isAmong(runId, status))) {
       const next = await untilDamage(() => searchRun(runId))
       if (next !== undefined) return { hits, after: next }
     }

@@ -140,6 +140,11 @@ export const inspectionCases: Readonly<Record<string, (ledger: Ledger) => Promis
     ])
     expect(await search('q=half', 'bob')).toMatchObject([[second, 'Half of it is paid.']])
     expect(await search('q=half&subject=ada', 'bob')).toEqual([])
+    // In the runs that the filters of a list let through.
+    expect(await search('q=half&reason=answered&status=done&roots=true')).toHaveLength(2)
+    expect(await search('q=half&reason=turn_limit')).toEqual([])
+    expect(await search('q=half&status=unfinished')).toEqual([])
+    expect(await search('q=half&startedUntil=1')).toEqual([])
   },
 
   async 'makes a request again that has the recorded digest, and explains it'(ledger) {

@@ -5,12 +5,15 @@ import { type Source, SourceError } from './source.ts'
 /** The stream of all events begins with the first one of the ledger, so the list is read again instead, while it is seen. */
 const lookAgainMs = 2_000
 
-/** The path of a list of runs, relative to the page's. */
-export function formatListPath({ status, ...query }: RunQuery): string {
+/** The path of a list of runs, or of a search in them, relative to the page's. */
+export function formatListPath(
+  { status, ...query }: RunQuery & { readonly input?: string; readonly after?: string },
+  path: 'runs' | 'search' = 'runs',
+): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
   for (const each of status ?? []) search.append('status', each)
-  return `runs?${search}`
+  return `${path}?${search}`
 }
 
 /** Reads the routes of the server that the page comes from. */

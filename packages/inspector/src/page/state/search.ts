@@ -1,6 +1,8 @@
 import { effect, signal } from '@preact/signals'
-import type { Hit } from '../../api.ts'
+import type { Hit, RunQuery } from '../../api.ts'
+import { formatListPath } from '../data/server-source.ts'
 import { route } from './route.ts'
+import { readQuery } from './runs.ts'
 import { source } from './source.ts'
 
 /** Events that the search of the address found; `undefined` while nothing is searched for. */
@@ -19,12 +21,13 @@ interface HitPage {
 const typingMs = 250
 let asked = 0
 
-/** What is searched for; `undefined` without words and without a value of an input. */
-function readSearch(): Record<string, string> | undefined {
-  const { q, input, tool, outcome, session: sessionId, subject, tag } = route.value
+type Search = RunQuery & { readonly input?: string }
+
+/** What is searched for, in the runs that the filters let through; `undefined` without words and without a value of an input. */
+function readSearch(): Search | undefined {
+  const { q, input } = route.value
   if (!q && !input) return undefined
-  const given = Object.entries({ q, input, tool, outcome, sessionId, subject, tag })
-  return Object.fromEntries(given.filter((entry): entry is [string, string] => Boolean(entry[1])))
+  return { ...readQuery(), ...(q && { q }), ...(input && { input }) }
 }
 
 /** Searches for what the address asks for, whenever that changes. */
@@ -53,12 +56,12 @@ export function keepSearch(): () => void {
   }
 }
 
-async function findPage(search: Record<string, string>, after?: string): Promise<void> {
+async function findPage(search: Search, after?: string): Promise<void> {
   const mine = asked
   try {
     const page = await source
       .peek()
-      .read<HitPage>('search', { ...search, limit: 50, ...(after && { after }) })
+      .read<HitPage>(formatListPath({ ...search, limit: 50, ...(after && { after }) }, 'search'))
     if (mine !== asked) return
     hits.value = after === undefined ? page.hits : [...(hits.peek() ?? []), ...page.hits]
     hitsAfter.value = page.after
