@@ -76,8 +76,8 @@ describe('an error', () => {
       'The event tool_started is not legal in the phase idle: no call. Legal would be: run_finished, run_resumed. ' +
         'The ledger is damaged, or its writer is at fault: run verify on it.',
     )
-    expect(new IllegalTransitionError('done', 'tool_started', []).message).toContain(
-      'in the phase done. Legal would be: nothing, the run is done. The',
+    expect(new IllegalTransitionError('done', 'tool_started', ['feedback_given']).message).toContain(
+      'in the phase done. Legal would be: feedback_given. The',
     )
   })
 

@@ -8,6 +8,7 @@ it('of what a run was given stay the names and ids, and nothing that says someth
   const [event] = stampFacts(runId, [
     {
       ...sampleFacts(runId).run_started,
+      standing: [],
       givenModel: { model, options: { user: 'ada' } },
       toolChoice: { type: 'any' },
       parallelToolCalls: false,

@@ -52,6 +52,9 @@ function forgedLedger(runs: readonly (readonly RuntimeEvent[])[]): Ledger {
     read: async function* (runId, { fromSeq = 1, toSeq = Infinity } = {}) {
       yield* of(runId).filter(({ seq }) => seq >= fromSeq && seq <= toSeq)
     },
+    find: async function* ({ runId, types = [] } = {}) {
+      if (runId !== undefined) yield* of(runId).filter(({ type }) => types.includes(type))
+    },
   }
   return ledger as Ledger
 }

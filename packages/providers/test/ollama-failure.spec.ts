@@ -151,9 +151,9 @@ describe('a connection that does not come about', () => {
     expect(failure?.cause).toBeInstanceOf(RangeError)
   })
 
-  it('because the answer has no body is one that cannot be trusted', async () => {
+  it('because the answer has no body is one that was cut', async () => {
     const { failure } = await collect(ollama('qwen-test', { fetch: async () => new Response(null) }))
-    expect(failure).toMatchObject({ class: 'protocol' })
+    expect(failure).toMatchObject({ class: 'truncated' })
   })
 })
 

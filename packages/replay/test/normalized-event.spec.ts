@@ -60,12 +60,17 @@ describe('an event, as another run of the same task may say it', () => {
     })
   })
 
-  it('matters, but for a report of usage or progress, the beginning of a reply, and a take-over that changes nothing', () => {
+  it('matters, but for a report of usage or progress, the beginning of a reply, feedback, and a take-over that changes nothing', () => {
     const runId = sampleRunId(1)
     const { run_resumed: resumed, ...facts } = sampleFacts(runId)
     const { definition: _same, ...plain } = resumed
     const significant = stampFacts(runId, [...Object.values(facts), resumed, plain]).filter(isSignificant)
-    const silent: readonly string[] = ['assistant_started', 'usage_updated', 'tool_progress']
+    const silent: readonly string[] = [
+      'assistant_started',
+      'usage_updated',
+      'tool_progress',
+      'feedback_given',
+    ]
     const types = eventTypes.filter((type) => !silent.includes(type))
     expect(significant.map(({ type }) => type).toSorted()).toEqual(types.toSorted())
   })

@@ -181,7 +181,7 @@ describe('a body with a field that there is not', () => {
   it.each([
     [
       { agent: 'teller', prompt: 'Tea?' },
-      'prompt is not a field. Did you mean input? Fields are agent, input, sessionId,',
+      'prompt is not a field. Did you mean input? Fields are agent, input,',
     ],
     [{ agent: 'teller', message: 'Tea?' }, 'message is not a field. Did you mean input?'],
     [{ agentName: 'teller', input: 'Tea?' }, 'agentName is not a field. Did you mean agent?'],

@@ -45,14 +45,17 @@ const remedies: readonly (readonly [RegExp, string])[] = [
   [/^SQLITE_IOERR/, 'The disk reports an error. Look at the disk, then resume the run.'],
 ]
 
+/** better-sqlite3 throws a `TypeError` for a connection that is closed or busy. */
+const isRefusedUse = /^(?:The|This) database connection is /
+
 /** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
 export function toLedgerError(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
   const native = toNativeError(error)
   if (native) return native
-  const misread = toMisreadError(error, `The ledger ${path}`)
-  if (misread) return misread
   const reason = error instanceof Error ? error.message : String(error)
+  const misread = isRefusedUse.test(reason) ? undefined : toMisreadError(error, `The ledger ${path}`)
+  if (misread) return misread
   const code = readSqliteCode(error)
   const isFaulty = code === 'SQLITE_ERROR' && faultyStatement.test(reason)
   if (code !== undefined && damage.test(code) && !isFaulty) {
