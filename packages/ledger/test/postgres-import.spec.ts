@@ -1,7 +1,7 @@
 import { memoryLedger, type Ledger } from '@tallystick/core'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { importEvents, verifyLedger } from '@tallystick/ledger'
+import { importEvents, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -41,5 +41,22 @@ describe.skipIf(!hasPostgres)('runs that move from a SQLite file to Postgres and
     await move(origin, postgres)
     await move(postgres, back)
     expect(await linesOfLedger(back)).toEqual(await linesOfLedger(origin))
+  })
+
+  it('are noted one after the other where several processes import at once', async () => {
+    const schema = freshSchema()
+    const parts = await Promise.all(
+      [0, 1, 2].map(async (part) => {
+        const memory = memoryLedger()
+        for (let index = 1; index <= 4; index++) await recordRun(memory, part * 4 + index)
+        return await linesOfLedger(memory)
+      }),
+    )
+    await Promise.all(parts.map((lines, part) => importEvents(openLedger(schema), lines, { by: `${part}` })))
+    const ledger = openLedger(schema)
+    expect(await Array.fromAsync(verifyLedger(ledger), ({ ok }) => ok)).not.toContain(false)
+    const runs = await Array.fromAsync(ledger.runs())
+    const notes = await Promise.all(runs.map(async ({ runId }) => (await verifyRun(ledger, runId)).imported))
+    expect(notes.map((note) => note?.by).sort()).toEqual([...'000011112222'])
   })
 })
