@@ -260,11 +260,12 @@ class UnderWay {
     const about = { case: each.id, agent: name, repeat }
     const ended = await this.#play(each, name, agent, repeat)
     if (ended === undefined) return undefined
-    if ('failure' in ended && ended.result === undefined)
+    if (ended.result === undefined)
       return { ...about, failure: ended.failure, scores: this.#failed(ended.failure) }
-    const { result, failure } = ended
+    const { result } = ended
     const events: RuntimeEvent[] = []
     for await (const event of this.#options.ledger.read(result.runId)) events.push(event)
+    const failure = describeEnd(result, events)
     const calls = listCalls(events)
     const { scores, scoringUsd } = failure
       ? { scores: this.#failed(failure), scoringUsd: undefined }
@@ -300,9 +301,7 @@ class UnderWay {
     agent: Agent<unknown>,
     repeat: number,
   ): Promise<
-    | { readonly result: RunResult; readonly failure?: string | undefined }
-    | { readonly result?: undefined; readonly failure: string }
-    | undefined
+    { readonly result: RunResult } | { readonly result?: undefined; readonly failure: string } | undefined
   > {
     const { ledger, tools = {}, limits, context, runtime: given } = this.#options
     let runtime: Runtime | undefined
@@ -320,11 +319,9 @@ class UnderWay {
       })
       const result = await run.result
       if (result.status === 'interrupted') return undefined
-      if (result.status === 'suspended') {
-        await run.cancel({ by: 'evaluation', reason: 'Nobody answers in an evaluation.' })
-        return { result: await run.result, failure: describeWait(result) }
-      }
-      return { result, failure: describeEnd(result) }
+      if (result.status !== 'suspended') return { result }
+      await run.cancel({ by: canceller, reason: describeWait(result) })
+      return { result: await run.result }
     } catch (error) {
       // The ledger is at fault, not the run.
       if (isOfLedger(error)) throw error
@@ -429,8 +426,17 @@ function measureDuration(events: readonly RuntimeEvent[]): number {
 
 const answered: ReadonlySet<string> = new Set(['answered', 'stopped', 'handed_back'])
 
-function describeEnd({ reason, detail, failure }: RunResult): string | undefined {
+/** Who cancels a run that waits: nobody answers in an evaluation. */
+const canceller = 'evaluation'
+
+/** Why a run came to no answer; `undefined` if it came to one. */
+function describeEnd(
+  { reason, detail, failure }: RunResult,
+  events: readonly RuntimeEvent[],
+): string | undefined {
   if (reason !== undefined && answered.has(reason)) return undefined
+  const cancel = events.find((event) => event.type === 'cancel_requested')
+  if (cancel?.by === canceller) return cancel.reason
   const why = failure ? `${failure.class}: ${failure.message}` : detail
   return `ended as ${reason}${why === undefined ? '' : ` (${why})`}`
 }

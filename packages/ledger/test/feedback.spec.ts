@@ -1,4 +1,11 @@
-import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
 import {
   exportEvents,
   importEvents,
@@ -80,6 +87,27 @@ describe.each(stores)('feedback on record %s', (_where, open) => {
     ])
     expect(JSON.stringify(summaries)).not.toMatch(/ada|bob/)
     expect(none).toBeDefined()
+  })
+
+  it('on a child run hides nothing of what its parent counted', async () => {
+    const ledger = opened()
+    const child = defineAgent({
+      name: 'child',
+      description: 'Adds.',
+      instructions: 'Add.',
+      model: scriptedModel([{ text: 'Four.', usage: { inputTokens: 9, outputTokens: 1 } }]),
+    })
+    const asks = scriptedModel([
+      { toolCalls: [{ name: 'child', input: { task: 'Add.' } }] },
+      { text: 'Four.' },
+    ])
+    const agent = defineAgent({ name: 'boss', instructions: 'Ask.', model: asks, tools: [agentTool(child)] })
+    const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Two and two?').result
+    const [start] = await Array.fromAsync(ledger.find({ runId, types: ['tool_started'] }))
+    if (start?.type !== 'tool_started') throw new Error('The tool did not start.')
+    for (const score of [0, 1]) await createRuntime({ ledger }).feedback(start.child!, { by: 'ada', score })
+    expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
+    expect(await verifyRun(ledger, start.child!)).toMatchObject({ ok: true })
   })
 
   it('leaves the status and the times of the run as they were', async () => {

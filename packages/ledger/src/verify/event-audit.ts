@@ -158,31 +158,41 @@ async function findLimitFault(ledger: Ledger, { runId, grant }: Started): Promis
   return undefined
 }
 
+/** The end of a run, behind which only feedback stands; `undefined` if it goes on. */
+async function readEnd(ledger: Ledger, runId: RunId): Promise<EventOf<'run_finished'> | undefined> {
+  const head = await ledger.head(runId)
+  for (let seq = head?.seq ?? 0; seq > 0; seq--) {
+    let last: RuntimeEvent | undefined
+    for await (const event of ledger.read(runId, { fromSeq: seq })) {
+      last = event
+      break
+    }
+    if (last?.type === 'run_finished') return last
+    if (last?.type !== 'feedback_given') return undefined
+  }
+  return undefined
+}
+
 /** Of a child run that was counted before it had ended, the parent knows only what is granted. */
 async function findTotalsFault(
   ledger: Ledger,
   { runId, counted, grant }: Started,
 ): Promise<Fault | undefined> {
-  const head = counted && (await ledger.head(runId))
-  if (counted === undefined || head === undefined) return undefined
-  for await (const event of ledger.find({ runId, types: ['run_finished'] })) {
-    if (event.type !== 'run_finished') return undefined
-    const pairs = [
-      ['inputTokens', 'input tokens', counted.usage.inputTokens, event.usage.inputTokens],
-      ['outputTokens', 'output tokens', counted.usage.outputTokens, event.usage.outputTokens],
-      ['tokens', 'tokens', countTokens(counted.usage), countTokens(event.usage)],
-      ['costUsd', 'dollars', counted.costUsd, event.costUsd],
-      ['turns', 'turns', counted.turns, event.turns],
-      ['toolCalls', 'tool calls', counted.toolCalls, event.toolCalls],
-    ] as const
-    const known = pairs.filter(([field]) => counted.estimated !== true || grant[field] !== undefined)
-    const short = known.find(([, , mine = 0, its = 0]) => mine < its * (1 - ROUNDING))
-    if (short) {
-      const [, what, mine = 0, its = 0] = short
-      return createFault('law 9', `${its} ${what} of child run ${runId}, as its own events say`, mine)
-    }
-  }
-  return undefined
+  const end = counted && (await readEnd(ledger, runId))
+  if (counted === undefined || end === undefined) return undefined
+  const pairs = [
+    ['inputTokens', 'input tokens', counted.usage.inputTokens, end.usage.inputTokens],
+    ['outputTokens', 'output tokens', counted.usage.outputTokens, end.usage.outputTokens],
+    ['tokens', 'tokens', countTokens(counted.usage), countTokens(end.usage)],
+    ['costUsd', 'dollars', counted.costUsd, end.costUsd],
+    ['turns', 'turns', counted.turns, end.turns],
+    ['toolCalls', 'tool calls', counted.toolCalls, end.toolCalls],
+  ] as const
+  const known = pairs.filter(([field]) => counted.estimated !== true || grant[field] !== undefined)
+  const short = known.find(([, , mine = 0, its = 0]) => mine < its * (1 - ROUNDING))
+  if (short === undefined) return undefined
+  const [, what, mine = 0, its = 0] = short
+  return createFault('law 9', `${its} ${what} of child run ${runId}, as its own events say`, mine)
 }
 
 function countTokens({ inputTokens = 0, outputTokens = 0 }: Usage): number {
