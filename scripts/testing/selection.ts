@@ -33,7 +33,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/demo/test/engine-demo.spec.ts',
   'examples/file-ledger/test/file-ledger.spec.ts',
   'examples/from-openai-agents/test/from-openai-agents.spec.ts',
-  'examples/mcp-reader/test/mcp-reader.spec.ts',
+  'examples/programs/test/programs.spec.ts',
   'clients/php/test/php.spec.ts',
   'examples/python/test/python.spec.ts',
   'packages/cli/test/completion.spec.ts',
