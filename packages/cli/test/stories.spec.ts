@@ -87,7 +87,7 @@ describe('the story of a run', () => {
       ...(['compaction_started', 'context_compacted', 'agent_handed_off', 'guardrail_tripped'] as const),
       ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),
       'feedback_given',
-      ...(['schedule_set', 'schedule_fired', 'background_ended'] as const),
+      ...(['schedule_set', 'schedule_fired', 'background_ended', 'session_edited'] as const),
       ...(['approval_added', 'approval_applied', 'approval_withdrawn'] as const),
     ]
     expect(kinds).toEqual({

@@ -102,8 +102,9 @@ export type {
   SignalOptions,
 } from './runtime/runtime-options.ts'
 export { createRuntime } from './runtime/runtime.ts'
-export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
-export type { InputMessage, RunInput } from './runtime/start-run.ts'
+export type { BranchOptions, SessionEditOptions } from './runtime/edit-session.ts'
+export type { PastEdits, PastOptions, Session, SessionHistory } from './runtime/session.ts'
+export type { InputMessage, OnInput, RunInput } from './runtime/start-run.ts'
 
 // The ledger
 export type { Ledger } from './ledger/ledger.ts'

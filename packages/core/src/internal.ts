@@ -210,6 +210,7 @@ export { listReachableAgents, someRules } from './agent/registry.ts'
 export { pickRules } from './agent/run-rules.ts'
 
 // The runtime
+export { sessionAgent } from './runtime/edit-session.ts'
 export { findOpenRoot } from './runtime/drive.ts'
 export { readSteps } from './runtime/run-steps.ts'
 export { findDrivenAgent } from './runtime/runtime.ts'

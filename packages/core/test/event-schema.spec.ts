@@ -202,6 +202,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   run_started: ['agent', 'definition', 'limits', 'retry'],
   schedule_set: ['missed'],
   schedule_fired: ['scheduledAt'],
+  session_edited: ['edit'],
   run_resumed: ['why', 'inDoubt'],
   run_finished: ['reason', 'turns', 'toolCalls', 'usage'],
   history_carried: ['messages'],

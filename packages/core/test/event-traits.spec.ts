@@ -15,7 +15,7 @@ describe('a type of event', () => {
 
   it('adds to what the model is shown, as itself or as a part of the message', () => {
     expect(typesWith(({ modelHistory }) => modelHistory === 'yes')).toEqual(
-      words(`history_carried history_edited input_received input_settled tool_request_ready
+      words(`history_carried history_edited session_edited input_received input_settled tool_request_ready
         assistant_message_finished tool_result background_ended context_compacted agent_handed_off guardrail_tripped output_checked`),
     )
     expect(typesWith(({ modelHistory }) => modelHistory === 'as_message')).toEqual(

@@ -169,6 +169,8 @@ it('leaves of each event its facts, and no text of its content', () => {
       ],
       "input_received": [
         "receipt",
+        "onInput.name",
+        "onInput.digest",
       ],
       "input_settled": [
         "receipt",
@@ -312,6 +314,17 @@ it('leaves of each event its facts, and no text of its content', () => {
         "onceAt",
         "nextAt",
         "by",
+      ],
+      "session_edited": [
+        "by",
+        "messages[].model.provider",
+        "messages[].model.api",
+        "messages[].model.modelId",
+        "messages[].parts[].toolCallId",
+        "messages[].parts[].providerCallId",
+        "messages[].parts[].name",
+        "messages[].results[].toolCallId",
+        "messages[].results[].name",
       ],
       "tool_attempt_failed": [
         "name",
@@ -523,7 +536,9 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "schedule_set.everyMs",
         "schedule_set.paused",
         "history_carried.uncheckedFrom",
+        "session_edited.count",
         "run_resumed.lacks",
+        "input_received.onInput",
         "assistant_text_delta.replaces",
         "assistant_reasoning_delta.replaces",
         "usage_updated.contextTokens",

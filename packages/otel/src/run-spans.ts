@@ -222,6 +222,7 @@ export class RunSpans {
     schedule_set: (event) => this.#mark(event, { [own.action]: event.paused ? 'pause' : 'set' }),
     schedule_fired: (event) => this.#mark(event, { [own.value]: event.scheduledAt }),
     history_carried: null,
+    session_edited: null,
     history_edited: null,
     run_resumed: (event) => this.#mark(event, { [own.reason]: event.why, [own.value]: event.epoch }),
     run_finished: (event) => this.#finishRun(event),

@@ -121,6 +121,7 @@ const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
   schedule_set: 'yes',
   schedule_fired: 'yes',
   history_carried: 'yes',
+  session_edited: 'yes',
   history_edited: 'yes',
   run_resumed: 'yes',
   run_finished: 'yes',

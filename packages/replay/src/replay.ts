@@ -21,6 +21,7 @@ import {
   type OptionalSchema,
   requireLedger,
   requireOptions,
+  sessionAgent,
   type Stamp,
   findCause,
 } from '@tallystick/core/internal'
@@ -192,6 +193,7 @@ export async function replayRun(
     recorded,
     given: countGivenEvents(first, recorded),
     agentNamed(name) {
+      if (recorded.some(({ type }) => type === 'session_edited')) return sessionAgent
       const agent = agentNamed(name)
       requireOptions('replayRun', definedAgent, agent, `what was found by the name ${JSON.stringify(name)}`)
       return agent
@@ -256,6 +258,7 @@ const isOpening: Readonly<Record<EventType, boolean>> = {
   schedule_set: true,
   schedule_fired: false,
   history_carried: true,
+  session_edited: false,
   history_edited: true,
   run_resumed: false,
   run_finished: false,

@@ -59,6 +59,7 @@ import { addOverview } from './runs/overview.ts'
 import { addAgents, addReads, addSessions } from './runs/reads.ts'
 import { addSchedules } from './runs/schedules.ts'
 import { addSignals, isSigned, signer, type SignalsOptions } from './runs/signals.ts'
+import { addSessionEdits } from './runs/sessions.ts'
 import { addStarts } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
@@ -465,6 +466,7 @@ function createApp(
   addDrive(routes)
   addAllEvents(routes)
   addSessions(routes)
+  addSessionEdits(routes)
   addOverview(routes)
   addChat(routes)
   addAgUi(routes)

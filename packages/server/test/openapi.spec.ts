@@ -28,7 +28,11 @@ interface StoppedRun {
 /** An agent whose run is in the state in which an operation is of use. */
 function agentFor(operationId: string): ReturnType<typeof payingAgent> {
   if (operationId === 'settleRun') return deferringAgent()
-  if (operationId === 'giveFeedback') return tellingAgent('cashier', 'One.')
+  // Of a run that waits, nothing of its session could be edited.
+  if (
+    ['giveFeedback', 'appendToSession', 'popSession', 'clearSession', 'branchSession'].includes(operationId)
+  )
+    return tellingAgent('cashier', 'One.')
   if (operationId === 'withdrawRun') return deferringAgent({ asks: true })
   return operationId === 'createChatCompletion'
     ? tellingAgent('cashier', 'One.', 'Two.')

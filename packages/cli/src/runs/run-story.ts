@@ -202,6 +202,7 @@ const roles: Readonly<Record<EventType, 'note' | 'part' | null>> = {
   schedule_set: 'note',
   schedule_fired: 'note',
   history_carried: 'part',
+  session_edited: 'note',
   history_edited: 'note',
   input_received: 'part',
   input_settled: 'note',

@@ -60,6 +60,7 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
   },
   history_carried: ({ messages, missing = 0 }, { note }) =>
     note(`${formatCount(missing + messages.length, 'earlier message')} carried over`),
+  session_edited: (event, { note }) => note(formatSessionEdit(event)),
   history_edited: ({ edits, by, reason }, { note }) => {
     // The model's version of a user's message is shown nowhere else.
     const instead = edits.flatMap(({ message }) =>
@@ -245,6 +246,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
     ...(definition === undefined ? [] : ['with another definition']),
     ...lacks.map(({ option, name }) => `without ${option} ${name}`),
   ],
+  session_edited: (event) => [formatSessionEdit(event)],
   history_edited: ({ edits }) => [formatCount(edits.length, 'message')],
   history_carried: () => [],
   input_received: ({ message }) => [formatContent(message.parts)],
@@ -317,6 +319,22 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   cancel_requested: ({ reason = '' }) => [reason],
   feedback_given: ({ by, score, note = '' }) => [by, `${score ?? ''}`, note].filter(Boolean),
   run_finished: ({ reason }) => [reason],
+}
+
+function formatSessionEdit({
+  edit,
+  messages = [],
+  count = 0,
+  by,
+  reason,
+}: EventOf<'session_edited'>): string {
+  const what = {
+    append: `${formatCount(messages.length, 'message')} added to the session`,
+    pop: `${formatCount(count, 'message')} taken from the end of the session`,
+    clear: `the session begins anew, without its ${formatCount(count, 'message')}`,
+    branch: 'a branch of another session',
+  }
+  return `${what[edit]}${formatBy(by)}${formatWhy(reason)}`
 }
 
 /** When a schedule starts runs, in a few words. */

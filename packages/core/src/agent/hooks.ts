@@ -109,6 +109,7 @@ const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly
   schedule_set: null,
   schedule_fired: null,
   history_carried: null,
+  session_edited: null,
   history_edited: null,
   run_resumed: () => ['runStarted'],
   run_finished: ({ turn }) => (turn === 0 ? ['runEnded'] : ['turnEnded', 'runEnded']),

@@ -41,6 +41,11 @@ const nestOption: RunRuleOption = 'nestHandoffHistory'
 /** A function of any kind, for its name and its text. */
 type Code = ((...given: never) => unknown) & { readonly name: string }
 
+/** A function as the ledger names it. */
+export function nameCode(code: Code, name: string): { readonly name: string; readonly digest: string } {
+  return { name: code.name || name, digest: digestCode(code) }
+}
+
 /** Of the text of a function: what it is bound to, or closes over, has none. */
 function digestCode(code: Code): string {
   return computeDigest(Function.prototype.toString.call(code))

@@ -34,7 +34,11 @@ export type HistoryEdits = EventBodies['history_edited']
 export type StartCommand = EventBodies['run_started'] & {
   readonly type: 'start'
   readonly runId: RunId
-  readonly input: UserMessage
+  /** Absent if the run is an edit of its session. */
+  readonly input?: UserMessage
+  readonly sessionEdit?: EventBodies['session_edited']
+  /** The function that joined the input with the history. */
+  readonly onInput?: NonNullable<EventBodies['input_received']['onInput']>
   /** The sender's id of the input, by which a retry is recognised. */
   readonly receipt?: string
   /** The earlier messages. */

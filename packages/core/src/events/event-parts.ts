@@ -94,6 +94,10 @@ export type FinishReason = (typeof finishReasons)[number]
 export const deliveries = ['start', 'steer', 'queue'] as const
 export type Delivery = (typeof deliveries)[number]
 
+/** What is done to a session beside its runs. */
+export const sessionEdits = ['append', 'pop', 'clear', 'branch'] as const
+export type SessionEdit = (typeof sessionEdits)[number]
+
 /** Work of the stopped process that a resume found in flight. */
 export const resumeReasons = ['command', 'crash', 'takeover'] as const
 export type ResumeReason = (typeof resumeReasons)[number]

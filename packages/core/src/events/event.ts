@@ -67,6 +67,8 @@ import {
   type Schedule,
   preparedCall,
   type PreparedCall,
+  type SessionEdit,
+  sessionEdits,
   shownChange,
   type ShownChange,
   spending,
@@ -184,6 +186,21 @@ export interface EventBodies {
   /** Past messages were changed or removed for the model. The ledger keeps them. */
   history_edited: Attribution & { readonly edits: readonly HistoryEdit[] }
   /**
+   * The run is an edit of its session: it takes a place in it, and talks to no model. `append` adds messages, `pop`
+   * and `clear` take
+   * messages from the end of what the next run begins with; the runs before keep them. `branch` begins a session with
+   * what another has.
+   */
+  session_edited: Attribution & {
+    readonly edit: SessionEdit
+    /** Those that are added. */
+    readonly messages?: readonly Message[]
+    /** How many are taken. */
+    readonly count?: number
+    /** The place of the first message that no guardrail has checked. */
+    readonly uncheckedFrom?: number
+  }
+  /**
    * A process took the run over. What was in flight before is given up; started calls without a result are in doubt.
    */
   run_resumed: {
@@ -208,6 +225,8 @@ export interface EventBodies {
     readonly message: UserMessage
     readonly delivery: Delivery
     readonly receipt?: string
+    /** The function that joined it with the history of its session: both are as it returned them. */
+    readonly onInput?: { readonly name: string; readonly digest: string }
   }
   /** Input that arrived during the run entered the history here, or did not, and why. `receipt` is its id. */
   input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
@@ -631,6 +650,14 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     by: maybe(text),
     reason: maybe(text),
   }),
+  session_edited: history('start', {
+    edit: wordOf(sessionEdits),
+    messages: maybe(listOf(message)),
+    count: maybe(count),
+    uncheckedFrom: maybe(count),
+    by: maybe(text),
+    reason: maybe(text),
+  }),
   run_resumed: fact('resume', {
     why: wordOf(resumeReasons),
     inDoubt: listOf(toolCallId),
@@ -649,6 +676,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     message: userMessage,
     delivery: wordOf(deliveries),
     receipt: maybe(text),
+    onInput: maybe(objectOf({ name: text, digest: text })),
   }),
   input_settled: history('controller', {
     receipt: text,

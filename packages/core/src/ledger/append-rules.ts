@@ -18,6 +18,7 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
   schedule_set: null,
   schedule_fired: null,
   history_carried: null,
+  session_edited: null,
   history_edited: null,
   run_resumed: null,
   run_finished: () => '',

@@ -228,6 +228,10 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     missing: missing + messages.length,
     ...omitUndefined({ uncheckedFrom }),
   }),
+  session_edited: (event) => ({
+    ...keep(event, 'edit', 'count', 'uncheckedFrom', 'by'),
+    ...mask(event, { messages: redactMessages, reason: redactText }),
+  }),
   history_edited: (event) => ({
     ...keep(event, 'by'),
     edits: event.edits.map((edit) => ({ ...keep(edit, 'index'), ...mask(edit, { message: redactMessage }) })),
@@ -242,7 +246,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     ...mask(event, { detail: redactText }),
   }),
   input_received: (event) => ({
-    ...keep(event, 'delivery', 'receipt'),
+    ...keep(event, 'delivery', 'receipt', 'onInput'),
     message: redactUserMessage(event.message),
   }),
   input_settled: (event) => ({ ...keep(event, 'receipt', 'delivered'), ...mask(event, { why: redactText }) }),

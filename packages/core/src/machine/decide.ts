@@ -392,14 +392,17 @@ function decideStart(state: RunState | undefined, command: StartCommand, { at: n
     facts.push({ type: 'history_carried', turn: 0, messages: history, ...omitUndefined({ uncheckedFrom }) })
   }
   if (edits && edits.edits.length > 0) facts.push({ type: 'history_edited', turn: 0, ...edits })
-  const { receipt } = command
-  facts.push({
-    type: 'input_received',
-    turn: 0,
-    message: input,
-    delivery: 'start',
-    ...omitUndefined({ receipt }),
-  })
+  const { receipt, sessionEdit, onInput } = command
+  if (sessionEdit) facts.push({ type: 'session_edited', turn: 0, ...sessionEdit })
+  if (input) {
+    facts.push({
+      type: 'input_received',
+      turn: 0,
+      message: input,
+      delivery: 'start',
+      ...omitUndefined({ receipt, onInput }),
+    })
+  }
   return { facts }
 }
 
@@ -454,8 +457,9 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
   if (event?.type !== 'run_started') return undefined
   const { runId, agent, definition, limits, retry, withContext } = event
   const { sessionId, sessionPlace, parent, subject, standing } = event
-  const { message, receipt } = findBesideStart('input_received', position) ?? {}
-  if (message === undefined) return undefined
+  const { message, receipt, onInput } = findBesideStart('input_received', position) ?? {}
+  const edited = findBesideStart('session_edited', position)
+  if (message === undefined && edited === undefined) return undefined
   const { messages: history, uncheckedFrom } = findBesideStart('history_carried', position) ?? {}
   const { edits, by, reason } = findBesideStart('history_edited', position) ?? {}
   const set = findBesideStart('schedule_set', position)
@@ -466,10 +470,12 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
     definition,
     limits,
     retry,
-    input: message,
     ...pickGiven(event),
     ...omitUndefined({
+      input: message,
+      sessionEdit: edited && pickSessionEdit(edited),
       receipt,
+      onInput,
       sessionId,
       sessionPlace,
       parent,
@@ -484,13 +490,18 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
   }
 }
 
-/** One of the facts that a start puts after `run_started`: at most four, the input last. */
+function pickSessionEdit(event: EventOf<'session_edited'>): NonNullable<StartCommand['sessionEdit']> {
+  const { edit, messages, count, uncheckedFrom, by, reason } = event
+  return { edit, ...omitUndefined({ messages, count, uncheckedFrom, by, reason }) }
+}
+
+/** One of the facts that a start puts after `run_started`: at most four, the input or the edit of its session last. */
 function findBesideStart<T extends EventType>(
   type: T,
   { recorded, index }: RecordedPosition,
 ): EventOf<T> | undefined {
   const beside = recorded.slice(index + 1, index + 5)
-  const input = beside.findIndex((event) => event.type === 'input_received')
+  const input = beside.findIndex(({ type: each }) => each === 'input_received' || each === 'session_edited')
   return beside.slice(0, input + 1).find((event): event is EventOf<T> & typeof event => event.type === type)
 }
 

@@ -43,13 +43,13 @@ import {
   withChange,
 } from './fold-turn.ts'
 import {
-  emptyCallLog,
-  type History,
-  findHistoryFault,
   createHistory,
-  getMessage,
-  readMessages,
+  emptyCallLog,
+  findHistoryFault,
   findPairingFault,
+  getMessage,
+  type History,
+  readMessages,
 } from './history.ts'
 import { isSuspended } from './next-action.ts'
 import { namesModel } from './request.ts'
@@ -110,6 +110,7 @@ const folds: { readonly [T in EventType]: Fold<T> } = {
     throw createIllegalTransition(state, event)
   },
   schedule_set: applyScheduleSet,
+  session_edited: applySessionEdited,
   schedule_fired: applyScheduleFired,
   run_resumed: changing(applyRunResumed),
   run_finished: applyRunFinished,
@@ -372,6 +373,19 @@ function applyHistoryEdited(state: RunState, event: EventOf<'history_edited'>): 
     ...next,
     inputCheck: { ...inputCheck, from: inputCheck.from - countRemovedBefore(event.edits, inputCheck.from) },
   }
+}
+
+/** The history of a session with messages added to its end, or taken from it. */
+function applySessionEdited(state: RunState, event: EventOf<'session_edited'>): RunState {
+  if (state.sessionEdit) throw createIllegalTransition(state, event, 'a run edits its session once')
+  const { edit, messages = [], count = 0, uncheckedFrom } = event
+  const before = readMessages(state.history)
+  if (count > before.length)
+    throw createIllegalTransition(state, event, `the history has ${before.length} messages, not ${count}`)
+  const edited = [...before.slice(0, before.length - count), ...messages]
+  const history = createHistory(state.removedFrom === undefined ? edited : withoutUnpaired(edited))
+  requirePaired(state, event, history)
+  return { ...withHistory(state, history), sessionEdit: { edit, ...omitUndefined({ uncheckedFrom }) } }
 }
 
 function countRemovedBefore(edits: readonly HistoryEdit[], place: number): number {

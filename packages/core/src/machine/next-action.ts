@@ -121,6 +121,7 @@ function nextInPhase(state: RunState, now: number, rules: Rules): Action {
   switch (state.phase) {
     case 'idle':
       if (state.schedule) return nextOfSchedule(state, state.schedule, now)
+      if (state.sessionEdit) return finishRun(state, 'stopped', 'It is an edit of its session.')
       if (state.history.length === 0) return endIfStopped(state) ?? { kind: 'suspend' }
       return endIfStopped(state) ?? nextTurn(state, undefined, now, rules)
     case 'streaming':

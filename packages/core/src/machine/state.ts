@@ -27,7 +27,7 @@ import type {
   Schedule,
   ShownChange,
 } from '../events/event.ts'
-import type { Approver, Approvers } from '../events/event-parts.ts'
+import type { Approver, Approvers, SessionEdit } from '../events/event-parts.ts'
 import type { KnownStanding } from './approvals.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import type { Background, Grant, LimitName, Limits, OnLimit, Repeats, RetryPolicy } from '../events/limits.ts'
@@ -148,6 +148,8 @@ export interface RunBase extends RunGiven {
   readonly output?: { readonly value: Json }
   /** Calls that go on beside the run; their handles are in the history. Absent without any. */
   readonly background?: readonly BackgroundCall[]
+  /** The run is an edit of its session. */
+  readonly sessionEdit?: { readonly edit: SessionEdit; readonly uncheckedFrom?: number }
   /** The run is a schedule: what it was set to, its next time, and what it has started. */
   readonly schedule?: ScheduleState
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }

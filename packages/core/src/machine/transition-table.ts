@@ -37,6 +37,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     schedule_fired: 'idle',
     history_carried: 'idle',
     history_edited: 'idle',
+    session_edited: 'idle',
     compaction_started: 'idle',
     context_compacted: 'idle',
     model_call_started: 'streaming',

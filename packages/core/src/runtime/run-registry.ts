@@ -2,8 +2,8 @@ import type { Agent } from '../agent/agent.ts'
 import { type GivenHooks, listHooks } from '../agent/hooks.ts'
 import { ContextOfRecord, toRecordedRun } from '../agent/prepare-turn.ts'
 import type { RunGiven } from '../events/agent-definition.ts'
-import type { RuntimeRules } from '../agent/registry.ts'
-import { pickRules } from '../agent/run-rules.ts'
+import type { AgentRegistry, RuntimeRules } from '../agent/registry.ts'
+import { nameCode, pickRules } from '../agent/run-rules.ts'
 import type { StartCommand } from '../events/commands.ts'
 import type { Schedule } from '../events/event-parts.ts'
 import type { RunState } from '../machine/state.ts'
@@ -22,6 +22,7 @@ import { toCancelCommand, cancelWith, type InContext, type RunOptions } from './
 import type { BegunRun, ReadyStart, RuntimeParts } from './runtime-parts.ts'
 import { readPast } from './session.ts'
 import {
+  joinInput,
   type KeyedOrder,
   parseInput,
   resolveOptions,
@@ -85,12 +86,11 @@ export class RunRegistry {
     this.parts = { ...parts, runs: this }
   }
 
-  /** Returns the driver of a run, or creates one, in which `own` replaces the agent of its name. */
-  ensureDriver(runId: RunId, own?: Agent<unknown>): RunDriver {
+  /** Returns the driver of a run, or creates one, which may have agents of its own. */
+  ensureDriver(runId: RunId, agents?: AgentRegistry): RunDriver {
     const there = this.#drivers.get(runId)?.deref()
     if (there) return there
-    const { agents } = this.parts
-    const driver = new RunDriver(runId, own ? { ...this.parts, agents: agents.inRun({}, own) } : this.parts)
+    const driver = new RunDriver(runId, agents ? { ...this.parts, agents } : this.parts)
     this.#drivers.set(runId, new WeakRef(driver))
     this.#forget.register(driver, runId)
     return driver
@@ -135,11 +135,17 @@ export class RunRegistry {
     }
     // A context that is made of the record comes later, when it is known what that will say.
     const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
-    const { sessionId, from, edit, mayFollow, inputId } = options
+    const { sessionId, from, edit, mayFollow, inputId, onInput } = options
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
     const prepare = async (): Promise<ReadyStart> => {
-      const { subject: inherited, ...found } = withGiven(await readPast(this.parts, past), before)
-      const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
+      const whole = withGiven(await readPast(this.parts, past), before)
+      const joined = onInput && deepFreeze(await joinInput(onInput, whole, message))
+      const { subject: inherited, ...found } = joined?.past ?? whole
+      const about = {
+        ...found,
+        ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }),
+        ...(joined && onInput && { input: joined.input, onInput: nameCode(onInput, 'onInput') }),
+      }
       if (command) return { command: { ...command, ...about }, context }
       const record = toRecordedRun({ runId, agent: agent.name, ...own, ...about, sessionId })
       const made = await (context as ContextOfRecord).contextFor(record)
@@ -153,8 +159,12 @@ export class RunRegistry {
       asked: () => toCancelCommand(signal),
     }
     const started = { context, model, hooks, rules: pickRules(options) }
-    const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
-    const order = { agent: agent.name, message, history, sessionId, subject, ...own }
+    const history =
+      from || onInput || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
+    const order = {
+      ...{ agent: agent.name, message: onInput ? undefined : message, history, sessionId, subject },
+      ...own,
+    }
     const run =
       keyed === undefined
         ? { driver: this.#begin(runId, begun, started) }
@@ -197,7 +207,7 @@ export class RunRegistry {
     this.requireOpen()
     const { ledger, newId, onDrift } = this.parts
     const runId = newId()
-    const driver = this.ensureDriver(runId, options.agent)
+    const driver = this.ensureDriver(runId, options.agent && this.parts.agents.inRun({}, options.agent))
     const rules = pickRules(options)
     driver.give({ context: options.context, model: undefined, hooks: [], rules })
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }

@@ -93,6 +93,7 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   schedule_set: null,
   schedule_fired: null,
   history_carried: null,
+  session_edited: null,
   history_edited: null,
   run_resumed: null,
   run_finished: null,

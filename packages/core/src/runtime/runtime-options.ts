@@ -43,8 +43,16 @@ import type { ForkEdit, ForkOptions } from './fork.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import type { Run } from './run.ts'
-import type { PastEdits, PastOptions, Session } from './session.ts'
-import { type GivenToolChoice, type LabelOptions, type RunInput, someToolChoice } from './start-run.ts'
+import type { BranchOptions, SessionEditOptions } from './edit-session.ts'
+import type { PastEdits, PastOptions, Session, SessionHistory } from './session.ts'
+import {
+  type GivenToolChoice,
+  type InputMessage,
+  type LabelOptions,
+  type OnInput,
+  type RunInput,
+  someToolChoice,
+} from './start-run.ts'
 
 /** The parts of a runtime. */
 export interface RuntimeOptions extends RuntimeRules {
@@ -123,6 +131,14 @@ export interface RunOptions extends PastOptions, LabelOptions, RuntimeRules {
    * Continues a conversation that the provider keeps under this id; the provider adds the messages of this run to it.
    */
   readonly conversationId?: string | undefined
+  /**
+   * Decides how new input joins the history of its session: returns the messages that the run begins with, the last
+   * one of the user, as in
+   * `[...history.slice(-20), input]`. Its result is on record, so that neither a resume nor a replay calls it, and the
+   * session
+   * goes on from it. It may be async. Input that joins a run under way does not get here.
+   */
+  readonly onInput?: OnInput | undefined
   /** `false`: no traces are made of the run and its child runs, live or from the record. */
   readonly tracing?: boolean | undefined
   /** `false`: traces of the run and its child runs hold no content, whatever the exporter says. */
@@ -215,8 +231,24 @@ export interface SessionRunOptions extends Omit<
   readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
 }
 
-/** A conversation of a runtime. */
+/**
+ * A conversation of a runtime. Each edit is a run of its own in the ledger, which takes a place in the session:
+ * nothing is deleted, and
+ * while a run of the session is under way, an edit is refused with a `LedgerConflictError` of kind `session`, or waits
+ * (`whenBusy`).
+ */
 export interface RuntimeSession extends Session {
+  /** Adds messages to the end of the history. Input guardrails check them when the next run begins. */
+  append(
+    messages: InputMessage | readonly InputMessage[],
+    options?: SessionEditOptions,
+  ): Promise<SessionHistory | undefined>
+  /** Takes the last message back, a call together with its result. Returns what was taken: nothing, if the session is empty. */
+  pop(options?: SessionEditOptions): Promise<readonly Message[]>
+  /** Lets the next run begin without history. Returns the messages that were taken. */
+  clear(options?: SessionEditOptions): Promise<readonly Message[]>
+  /** Begins a session of another name with the history of this one, as of its last run or of an earlier event. */
+  branch(sessionId: string, options?: BranchOptions): Promise<RuntimeSession>
   /** Starts its next run, or joins the one that is under way. Rejects as the result of a run does. */
   run<Output, Context>(
     agent: Agent<Output, Context>,
@@ -240,6 +272,7 @@ export interface ScheduleOptions extends Omit<
   | 'signal'
   | 'previousResponseId'
   | 'conversationId'
+  | 'onInput'
   | keyof RuntimeRules
 > {
   /** What each run is asked. */
@@ -575,6 +608,7 @@ const ownOptions = {
   ...someRules,
   tracing: maybe(trueOrFalse),
   traceContent: maybe(trueOrFalse),
+  onInput: maybe(anyFunction),
   idempotencyKey: maybe(filledText),
   deadline: maybe(moment),
   workflowName: maybe(filledText),
@@ -612,6 +646,7 @@ const runNames = {
   tracingDisabled: 'tracing',
   traceIncludeSensitiveData: 'traceContent',
   traceMetadata: 'metadata',
+  sessionInputCallback: 'onInput',
 }
 
 const runOptions = fields<InContext<RunOptions>>(
@@ -679,6 +714,11 @@ export const scheduleOptions: Schema = fields<InContext<ScheduleOptions>>(
 /** Refuses options that no run could be started with. */
 export function requireRunOptions(options: RunOptions): void {
   requireOptions('run', runOptions, options)
+  if (options.onInput && options.edit) {
+    throw new ConfigurationError(
+      'run: it was given onInput together with edit, whose places are those of the history before onInput has changed it. Give one of the two.',
+    )
+  }
   const { sessionId, from: past, previousResponseId, conversationId } = options
   if ((sessionId ?? past) === undefined || (previousResponseId ?? conversationId) === undefined) return
   const [mine, theirs] = [

@@ -12,6 +12,14 @@ import { findHostDigest, createUniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, numberFrom, requireOptions } from '../values/option.ts'
 import { describeUnreadAnswer } from './commands.ts'
+import {
+  appendToSession,
+  branchOptions,
+  branchSession,
+  clearSession,
+  popFromSession,
+  sessionEditOptions,
+} from './edit-session.ts'
 import { driveOptions, driveRun, postCommand, postOptions, requireNoWait } from './drive.ts'
 import { readInterruptedRuns, readSuspendedRuns } from './follow-run.ts'
 import { findFeedbackFault, recordFeedback } from './feedback.ts'
@@ -42,7 +50,7 @@ import {
 } from './runtime-options.ts'
 import { readSchedules, setSchedule } from './schedules.ts'
 import { signalRuns } from './signals.ts'
-import { KnownEnds, createSessionView } from './session.ts'
+import { KnownEnds, createSessionView, toHistory } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
 /** The agents of each runtime. */
@@ -247,6 +255,29 @@ function createRuntimeSession(id: string, ledger: Ledger, runs: RunRegistry): Ru
       runs.answer(`The history of session ${id} could not be read, and nobody waited for it`, () =>
         view.history(),
       ),
+    append: (messages, own = {}) =>
+      runs.answer(`Nothing is known to have been added to session ${id}`, async () => {
+        requireOptions('session(…).append', sessionEditOptions, own)
+        const state = await appendToSession(runs, id, messages, own)
+        return state ? toHistory(state) : await view.history()
+      }),
+    pop: (own = {}) =>
+      runs.answer(`Nothing is known to have been taken from session ${id}`, async () => {
+        requireOptions('session(…).pop', sessionEditOptions, own)
+        return await popFromSession(runs, id, own)
+      }),
+    clear: (own = {}) =>
+      runs.answer(`Session ${id} is not known to have been cleared`, async () => {
+        requireOptions('session(…).clear', sessionEditOptions, own)
+        return await clearSession(runs, id, own)
+      }),
+    branch: (branchId, own = {}) =>
+      runs.answer(`Session ${id} is not known to have been branched`, async () => {
+        requireOptions('session(…).branch', branchOptions, own)
+        const branch = createRuntimeSession(branchId, ledger, runs)
+        await branchSession(runs, [id, branchId], own)
+        return branch
+      }),
     run<Output, Context>(
       agent: Agent<Output, Context>,
       input: RunInput,

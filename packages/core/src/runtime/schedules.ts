@@ -102,7 +102,7 @@ export async function setSchedule(
 
 function isSame(state: RunState, command: StartCommand): boolean {
   const { history = [], input } = command
-  const messages = [...history, input]
+  const messages = [...history, ...(input ? [input] : [])]
   const pick = (run: RunState | StartCommand, said: readonly Message[]) => ({
     agent: run.agent,
     limits: run.limits,

@@ -14,15 +14,20 @@ import { createBusySessionError, readNewerHead, waitUntilEnded } from './follow-
 import { loadState } from './run-result.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
 
+/** The history that the next run of a session begins with, and where it was recorded. */
+export interface SessionHistory {
+  readonly runId: RunId
+  readonly seq: number
+  readonly messages: readonly Message[]
+}
+
 /** A conversation: the runs that share a history, in order. */
 export interface Session {
   readonly id: string
-  /** The runs of the session, the newest first. */
+  /** The runs of the session, the newest first: its edits are among them, as runs without a turn. */
   runs(): AsyncIterable<RunRecord>
-  /** The history that its next run begins with, and where it was recorded; `undefined` before its first run. */
-  history(): Promise<
-    { readonly runId: RunId; readonly seq: number; readonly messages: readonly Message[] } | undefined
-  >
+  /** The history that its next run begins with; `undefined` before its first run. */
+  history(): Promise<SessionHistory | undefined>
 }
 
 /** Returns a session as the ledger records it. */
@@ -33,9 +38,14 @@ export function createSessionView(ledger: Ledger, id: string): Session {
     async history() {
       const last = await readLastRun(ledger, id)
       const state = last && (await loadState(ledger, last.runId))
-      return state && { runId: state.runId, seq: state.seq, messages: toTranscript(state) }
+      return state && toHistory(state)
     },
   }
+}
+
+/** The history of a session whose last run is in this state. */
+export function toHistory(state: RunState): SessionHistory {
+  return { runId: state.runId, seq: state.seq, messages: toTranscript(state) }
 }
 
 /** True for the error of a run whose place in its session another run has taken. */
@@ -157,8 +167,13 @@ function toPast(source: RunState, relation: 'session' | 'branch'): Past {
   const history = carryTranscript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
   const carried =
-    history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: source.inputCheck?.from }) }
+    history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: findUnchecked(source) }) }
   return { parent, ...carried, ...omitUndefined({ subject: source.subject }) }
+}
+
+/** The place of the first message that no guardrail has checked. */
+function findUnchecked({ inputCheck, sessionEdit }: RunState): number | undefined {
+  return inputCheck?.from ?? sessionEdit?.uncheckedFrom
 }
 
 function toEdits({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {

@@ -40,6 +40,7 @@ import type { RunId } from '../values/ids.ts'
 import { deepFreeze, isJson, isSameJson, omitUndefined } from '../values/json.ts'
 import { type Schema, requireOptions, textOr, valueThat } from '../values/option.ts'
 import { formatFault, placeFault } from '../values/schema.ts'
+import { formatErrorSentence } from '../values/text.ts'
 import type { RunDefaults } from './runtime-parts.ts'
 import type { Past } from './session.ts'
 
@@ -250,7 +251,8 @@ function requireTool({ name: agent, tools, toolSource, toolsInTurn }: Agent<unkn
 /** The order of a run with an idempotency key: a retry has to repeat it. */
 export interface KeyedOrder {
   readonly agent: string
-  readonly message: UserMessage
+  /** `undefined` if the run has an `onInput`, which may have changed it. */
+  readonly message?: UserMessage | undefined
   /** The messages before the run; `undefined` if they come from its session or another run. */
   readonly history?: readonly Message[] | undefined
   readonly sessionId?: string | undefined
@@ -272,7 +274,9 @@ export function requireSameOrder(runId: RunId, before: KeyedOrder, order: KeyedO
 
 function findDifference(before: KeyedOrder, order: KeyedOrder): string | undefined {
   if (before.agent !== order.agent) return 'another agent'
-  if (!isSameJson(before.message, order.message)) return 'another input'
+  const messages = [before.message, order.message]
+  if (messages.every((message) => message !== undefined) && !isSameJson(messages, messages.toReversed()))
+    return 'another input'
   const histories = [before.history, order.history]
   if (histories.every((history) => history !== undefined) && !isSameJson(histories, histories.toReversed()))
     return 'another input'
@@ -359,6 +363,49 @@ export function parseInput(input: RunInput): GivenInput {
     )
   }
   return { message: toUserMessage(last.parts), before: Object.freeze(messages.slice(0, -1)) }
+}
+
+/** Frozen copies of messages, each of which a model could be shown. Throws a `ConfigurationError` for one that could not. */
+export function parseMessages(messages: readonly InputMessage[]): readonly Message[] {
+  return Object.freeze(messages.map((given, index) => requireMessage(given, index)))
+}
+
+/** Decides how new input joins the history of its session. */
+export type OnInput = (
+  history: readonly Message[],
+  input: UserMessage,
+) => readonly InputMessage[] | Promise<readonly InputMessage[]>
+
+/** The past and the input of a run as its `onInput` joins them. Rejects with a `ConfigurationError` for what no model could be shown. */
+export async function joinInput(
+  onInput: OnInput,
+  past: Past,
+  input: UserMessage,
+): Promise<{ readonly past: Past; readonly input: UserMessage }> {
+  const { history = [], uncheckedFrom = history.length, ...rest } = past
+  let joined: unknown
+  try {
+    joined = await onInput(history, input)
+  } catch (cause) {
+    throw new ConfigurationError(
+      `onInput of the run failed: ${formatErrorSentence(cause)} Nothing was written.`,
+      {
+        cause,
+      },
+    )
+  }
+  if (!Array.isArray(joined) || !isConversation(joined)) {
+    throw new ConfigurationError(
+      'onInput of the run returned no list of messages, so nothing was written. Return the messages that the run begins with, the last one of the user, as in [...history, input].',
+    )
+  }
+  const { message, before } = parseInput(joined)
+  const known = before.findIndex(
+    (each, index) => index >= history.length || !isSameJson(each, history[index]),
+  )
+  const from = Math.min(uncheckedFrom, known === -1 ? before.length : known)
+  const carried = before.length === 0 ? {} : { history: before, uncheckedFrom: from }
+  return { past: { ...rest, ...carried }, input: message }
 }
 
 /** The past of a run with what its caller says was said after that; no guardrail has passed it. */

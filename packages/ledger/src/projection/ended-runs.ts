@@ -88,6 +88,7 @@ const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => 
   schedule_set: null,
   schedule_fired: null,
   history_carried: null,
+  session_edited: null,
   history_edited: null,
   run_resumed: null,
   run_finished: (known, end) => ({ ...known, end }),

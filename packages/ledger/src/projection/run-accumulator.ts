@@ -131,6 +131,7 @@ const steps: { readonly [T in EventType]: Step<T> | null } = {
   schedule_set: null,
   schedule_fired: null,
   history_carried: null,
+  session_edited: null,
   history_edited: null,
   run_resumed: null,
   run_finished: ofItsOwn((run) => settle(run, () => true)),

@@ -89,6 +89,7 @@ export class OutlineFold {
     schedule_set: null,
     schedule_fired: null,
     history_carried: null,
+    session_edited: null,
     history_edited: null,
     run_resumed: null,
     run_finished: null,

@@ -168,6 +168,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undef
   schedule_set: ({ name }) => name,
   schedule_fired: null,
   history_carried: null,
+  session_edited: null,
   history_edited: null,
   input_received: ({ message }) => formatContent(message.parts),
   input_settled: null,

@@ -6,6 +6,7 @@ import {
   type Agent,
   type AgentOptions,
   type Ledger,
+  type OnInput,
   type RunResult,
   type Runtime,
 } from '@tallystick/core'
@@ -262,6 +263,19 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     stage.clock.advance(3_600_000)
     await stage.settled(run.feedback({ by: 'ada', score: 1, note: 'Right.' }))
     await stage.settled(run.feedback({ by: 'bob', score: 0.5 }))
+  },
+  async (stage) => {
+    const agent = agentOf('remembers', [said('At nine.'), said('Nobody knows.')])
+    const runtime = stage.runtime([agent])
+    const session = runtime.session('golden edits')
+    const by = { by: 'ada', reason: 'by phone' }
+    await stage.settled(session.append({ role: 'user', content: 'The dentist is at nine.' }, by))
+    await stage.settled(runtime.run(agent, 'When?', { sessionId: session.id }).result)
+    await stage.settled(session.pop())
+    const branch = await stage.settled(session.branch('golden branch'))
+    await stage.settled(branch.clear(by))
+    const onInput: OnInput = (history, input) => [...history.slice(-1), input]
+    await stage.settled(runtime.run(agent, 'And now?', { sessionId: session.id, onInput }).result)
   },
   async (stage) => {
     const agent = agentOf('scheduled', [said('Good morning.')])

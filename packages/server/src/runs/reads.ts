@@ -145,6 +145,15 @@ function toAgentView({ name, description, tools, limits }: Agent<unknown>): obje
   }
 }
 
+/** For a session that does not exist, or that is another caller's. */
+export function createSessionNotFoundError(sessionId: string): RefusedRequestError {
+  return new RefusedRequestError(
+    404,
+    'session_not_found',
+    `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
+  )
+}
+
 /** Adds conversations: pages of the runs of a session, the last first, and the history with which its next run begins. */
 export function addSessions(routes: Routes): void {
   const { ledger } = routes.served
@@ -168,11 +177,7 @@ export function addSessions(routes: Routes): void {
       if (before !== undefined) return respondJson({ sessionId, ...page })
       const [last] = page.runs
       if (last === undefined) {
-        throw new RefusedRequestError(
-          404,
-          'session_not_found',
-          `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
-        )
+        throw createSessionNotFoundError(sessionId)
       }
       const state = await readState(ledger, last.runId)
       const history = { runId: state.runId, seq: state.seq, messages: toTranscript(state) }

@@ -35,9 +35,12 @@ const filled = z.string().regex(/\S/, 'is empty')
 /** An id that a caller gives. */
 export const id: z.ZodType<string> = filled.max(200)
 /** An adapter passes a URL on, so that one of `file:` or `javascript:` would be another's to open. */
-const isWebUrl = (part: UserPart | ResultPart): boolean =>
+export const isWebUrl = (part: UserPart | ResultPart): boolean =>
   !('url' in part) || part.url === undefined || /^https?:\/\//.test(part.url)
-const webUrl = { path: ['url'], error: 'can only be a URL of http or https; give other content as data' }
+export const webUrl: { path: string[]; error: string } = {
+  path: ['url'],
+  error: 'can only be a URL of http or https; give other content as data',
+}
 /** Checks the message of a user. */
 export const input: z.ZodType<Input> = z.union([
   filled,

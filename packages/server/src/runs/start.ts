@@ -281,7 +281,7 @@ export async function followUntil(
 }
 
 /** Refuses a run that its caller could not see afterwards. */
-function requireSeen(principal: Principal, facts: Parameters<typeof canSee>[1]): void {
+export function requireSeen(principal: Principal, facts: Parameters<typeof canSee>[1]): void {
   if (canSee(principal, facts)) return
   const scope = principal.sees === 'everything' ? {} : principal.sees
   const missing = !isIncluded(scope.sessions, facts.sessionId) ? 'sessionId' : 'subject'
@@ -296,7 +296,7 @@ function requireSeen(principal: Principal, facts: Parameters<typeof canSee>[1]):
  * Refuses a caller that does not see the run which its own would follow: the history of the session would be its. Asked for
  * each place in the session that the run tries to take, since another caller may have taken the place before it.
  */
-function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
+export function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
   return async (before) => {
     if (await isVisible(ledger, principal, before)) return
     throw new RefusedRequestError(403, 'out_of_scope', 'This session is not yours. Give another sessionId.')

@@ -241,6 +241,7 @@ export class RunMoves {
     schedule_set: null,
     schedule_fired: null,
     history_carried: null,
+    session_edited: null,
     history_edited: null,
     input_received: null,
     input_settled: null,

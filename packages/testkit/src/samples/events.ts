@@ -99,6 +99,14 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       reason: 'A key was in it.',
       edits: [{ index: 0 }, { index: 1, message: sampleMessage('My key is secret.') }],
     },
+    session_edited: {
+      turn: 0,
+      edit: 'append',
+      messages: [sampleMessage('The dentist is at nine.')],
+      uncheckedFrom: 0,
+      by: 'ada',
+      reason: 'It was said on the phone.',
+    },
     run_resumed: {
       why: 'crash',
       inDoubt: [toolCallId],

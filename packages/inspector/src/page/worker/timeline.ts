@@ -129,6 +129,7 @@ export class TimelineBuilder {
     schedule_set: (event) => this.#mark('input', event, event.paused ? 'schedule paused' : 'schedule set'),
     schedule_fired: (event) => this.#mark('input', event, 'schedule fired'),
     history_carried: null,
+    session_edited: null,
     history_edited: null,
     run_resumed: (event) => this.#mark('take_over', event, event.why),
     run_finished: (event) => this.#finish(event),

@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest'
+import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
+
+const hello = { messages: [{ role: 'user', content: 'Hello.' }] }
+
+it('messages are added to a session, taken back, cleared and branched, under the name of the caller', async () => {
+  const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
+  const post = async (path: string, body: object, as = 'ada') => {
+    const response = await office.send(`/sessions/${path}`, as, body)
+    return { ...(await answerOf(response)), status: response.status } as Record<string, unknown>
+  }
+  const runId = await office.start('ada', { agent: 'teller', sessionId: 's1' })
+  await (await office.send(`/runs/${runId}/result?waitMs=20000`, 'ada')).text()
+  const more = [{ role: 'assistant', content: 'Yes.' }]
+  const added = await post('s1/messages', { messages: [...hello.messages, ...more], reason: 'by phone' })
+  expect(added).toMatchObject({ status: 201, sessionId: 's1', messages: { length: 4 } })
+  expect(await post('s1/pop', { reason: 'wrong' })).toMatchObject({
+    status: 200,
+    messages: [{ role: 'assistant', parts: [{ text: 'Yes.' }] }],
+  })
+  const branch = await post('s1/branch', { sessionId: 's2' })
+  expect(branch).toMatchObject({ status: 201, sessionId: 's2' })
+  expect(branch['messages']).toHaveLength(3)
+  expect((await post('s1/clear', {}))['messages']).toHaveLength(3)
+  const read = async (id: string) => await answerOf(await office.send(`/sessions/${id}`, 'ada'))
+  expect(await read('s1')).toMatchObject({ history: { messages: [] } })
+  expect(((await read('s2'))['history'] as { messages: object[] }).messages).toHaveLength(3)
+  const edits = []
+  for await (const event of office.ledger.find({ types: ['session_edited'] }))
+    if (event.type === 'session_edited') edits.push([event.edit, event.by, event.reason])
+  expect(edits).toEqual([
+    ['append', 'ada', 'by phone'],
+    ['pop', 'ada', 'wrong'],
+    ['branch', 'ada', undefined],
+    ['clear', 'ada', undefined],
+  ])
+})
+
+it('a session of another caller, one that waits, and a caller who may start nothing are refused', async () => {
+  const office = await openOffice({ agents: [payingAgent('cashier')] })
+  const status = async (path: string, body: object, as: string) => {
+    const response = await office.send(`/sessions/${path}`, as, body)
+    const { code } = (await answerOf(response)) as { readonly code?: string }
+    return [response.status, code]
+  }
+  const runId = await office.start('ada', { sessionId: 's1' })
+  await (await office.send(`/runs/${runId}/result?waitMs=20000`, 'ada')).text()
+  for (const [path, body] of [
+    ['s1/messages', hello],
+    ['s1/pop', {}],
+    ['s1/clear', {}],
+    ['s1/branch', { sessionId: 's2' }],
+  ] as const) {
+    expect([path, ...(await status(path, body, 'bob'))]).toEqual([path, 404, 'session_not_found'])
+    expect((await status(path, body, 'viewer'))[0]).toBe(403)
+  }
+  for (const path of ['s1/pop', 's1/clear']) expect((await status(path, {}, 'ada'))[0]).toBe(409)
+  expect(await status('none/messages', hello, 'ada')).toEqual([404, 'session_not_found'])
+  expect((await status('s1/messages', { messages: [{ role: 'tool', content: 'x' }] }, 'ada'))[0]).toBe(400)
+})
