@@ -1,7 +1,7 @@
 import { LedgerConflictError, RunNotFoundError, type Feedback, type Ledger } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
-import { manualClock, sampleFacts } from '@tallystick/testkit'
+import { checkLaws, manualClock, sampleFacts } from '@tallystick/testkit'
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger } from '@tallystick/core'
@@ -43,6 +43,21 @@ describe('feedback', () => {
       }
       expect(() => evolve(state, next as never)).toThrow(/done|run_started/)
     }
+  })
+
+  it('is told by an independent judge where it stands elsewhere, and what else follows the end', async () => {
+    const { runtime, runId, eventsOf } = await ended()
+    await runtime.feedback(runId, { by: 'ada', score: 1 })
+    const events = await eventsOf(runId)
+    const numbered = (list: readonly (typeof events)[number][]) =>
+      list.map((event, index) => ({ ...event, seq: index + 1 }))
+    const early = numbered([...events.slice(0, -2), events.at(-1)!, events.at(-2)!])
+    expect(checkLaws(early).map(({ what }) => what)).toEqual([
+      'feedback_given before the end of the run',
+      'run_finished after the end of the run',
+    ])
+    const late = numbered([...events, { ...events.at(-1)!, type: 'cancel_requested' } as never])
+    expect(checkLaws(late).map(({ what }) => what)).toEqual(['cancel_requested after the end of the run'])
   })
 
   it('is refused while the run goes on, and when it says nothing', async () => {

@@ -119,8 +119,9 @@ function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
     const before = events[index - 1]
     const found: string[] = []
     if (event.seq !== index + 1) found.push(`seq ${event.seq} at place ${index + 1}`)
-    if (before && isAfterEnd(before) && event.type !== 'feedback_given')
-      found.push(`${event.type} after the end of the run`)
+    const isEnded = before !== undefined && isAfterEnd(before)
+    if (isEnded !== (event.type === 'feedback_given'))
+      found.push(`${event.type} ${isEnded ? 'after' : 'before'} the end of the run`)
     if (before && event.turn < before.turn) found.push(`turn falls from ${before.turn} to ${event.turn}`)
     if (before && event.epoch < before.epoch) found.push(`epoch falls from ${before.epoch} to ${event.epoch}`)
     return found.map((what) => ({ law: 4, seq: event.seq, what }))
