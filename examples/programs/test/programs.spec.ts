@@ -9,6 +9,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
+import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
 
 const source = join(import.meta.dirname, '../src')
 
@@ -179,6 +180,31 @@ it('two-user-chat.ts shows each of two people what both say, under names that no
   expect((await fetch(new URL('/api/runs', ada))).status).toBe(401)
   await chat.kill()
   expect(typesOf(await readLedger(join(folder, 'two-user-chat.db')), 'run_started')).toHaveLength(2)
+})
+
+it.skipIf(lacksBrowser)('the page of two-user-chat.ts works in the browsers of both', async () => {
+  const chat = new Program('two-user-chat.ts', makeFolder({}))
+  await chat.until(/Ben: http.*\n/)
+  const links = [...chat.said.matchAll(/: (http\S+)/g)].map(([, link = '']) => link)
+  await using ada = await openBrowser()
+  await using ben = await openBrowser()
+  const tell = async (page: typeof ada.page, link: string, text: string): Promise<void> => {
+    await page.goto(link)
+    await page.locator('input').fill(text)
+    await page.getByRole('button', { name: 'Send' }).click()
+  }
+  await tell(ada.page, links[0]!, '<b>Soup?</b>')
+  await ada.page.getByText('the last: <b>Soup?</b>').waitFor()
+  await tell(ben.page, links[1]!, 'With bread.')
+  for (const { page, faults } of [ada, ben]) {
+    await page.getByText('the last: With bread.').waitFor()
+    const said = await page.locator('li').allTextContents()
+    expect(said.filter((line) => !line.startsWith('host: '))).toEqual([
+      'Ada: <b>Soup?</b>',
+      'Ben: With bread.',
+    ])
+    expect(faults.filter((fault) => !fault.includes('favicon'))).toEqual([])
+  }
 })
 
 it('support-desk.ts hands over, has a child agent read over MCP, and pays back when a person says so', async () => {

@@ -3,6 +3,7 @@ import { createServer, type LinkOptions, type ServerOptions } from '@tallystick/
 import { serve } from '@tallystick/server/node'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
 
 const secret = 's'.repeat(32)
 const input = { to: 'ben\u202Etxt.exe', memo: '<script>alert(1)</script>', amount: 5, zero: 'a\u200Bb' }
@@ -138,6 +139,20 @@ describe('the page that decides by a signed link', () => {
     const ben = desk.link({ to: 'ben', ...finance })
     expect(await desk.post(ben, { decision: 'approve' })).toMatchObject({ status: 303 })
     expect(await desk.run.result).toMatchObject({ status: 'done' })
+  })
+
+  it.skipIf(lacksBrowser)('works in a browser whose pages may run no script', async () => {
+    const desk = await openDesk()
+    await using browser = await openBrowser()
+    const { page, faults } = browser
+    await page.goto(desk.link())
+    expect(await page.locator('pre').innerText()).toContain('ben⟨U+202E⟩txt.exe')
+    await page.locator('[name=reason]').fill('It is due.')
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('heading', { name: 'Approved' }).waitFor()
+    expect(await page.locator('body').innerText()).toContain(': It is due.')
+    expect(faults.filter((fault) => !fault.includes('favicon') && !fault.includes('404'))).toEqual([])
+    expect(desk.tool.runs).toHaveLength(1)
   })
 
   it('wakes the workers of a server that drives nothing', async () => {
