@@ -29,7 +29,7 @@ import type {
 type Behaviour = 'succeed' | 'throw' | 'flake' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
 
 interface PlayedCall {
-  readonly tool: string
+  tool: string
   readonly do: Behaviour
   /** How long the tool works, in milliseconds. */
   readonly ms: number
@@ -81,6 +81,19 @@ export const prices = {
   'scripted-2': { inputUsd: 1, outputUsd: 5, source: 'simulated' },
 }
 
+/** Tools whose calls go on in the background instead, in some runs. */
+const besideOf: Readonly<Record<string, string>> = {
+  ...{
+    read: 'dig',
+    look: 'dig',
+    tried: 'dig',
+    write: 'build',
+    later: 'build',
+    redo: 'rebuild',
+    tried_redo: 'rebuild',
+  },
+}
+
 /** Draws how a run begins, and all that it is to do. */
 export function drawStart(random: Random, ordinal: number): FleetStart {
   const below = (end: number): number => Math.floor(random() * end)
@@ -117,7 +130,11 @@ export function drawStart(random: Random, ordinal: number): FleetStart {
     onLimit: pick(['finalize', 'stop', 'ask', undefined]),
   }
   const owner = `owner ${ordinal}`
+  // Some starts work beside the model, and some come by a schedule. Nothing more is drawn for it.
+  if (ordinal === 4)
+    for (const { calls } of steps) for (const call of calls) call.tool = besideOf[call.tool] ?? call.tool
   return {
+    ...(ordinal === 5 && { afterMs: 20_000 }),
     agent: pick(agentNames),
     input: `Play ${ordinal}: ${JSON.stringify(steps)}`,
     options: {
@@ -194,6 +211,9 @@ export function createTools(site: Site): readonly Tool[] {
       retryAfterMs: () => (site.random() < 0.3 ? 9_000 : 100),
     }),
     tool('later', write),
+    { ...tool('dig'), background: 'wait' },
+    { ...tool('build', write), background: 'leave' },
+    { ...tool('rebuild', { ...write, recovery: 'rerun' }), background: 'wait' },
     withoutSignal(tool('deaf', { retry })),
   ]
 }

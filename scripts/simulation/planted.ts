@@ -55,8 +55,8 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
     },
     {
       file: 'core/src/machine/decide-signals.ts',
-      from: '|| call.attempts !== attempt) return nothing\n      return rules.decide',
-      to: ') return nothing\n      return rules.decide',
+      from: '|| call.attempts !== attempt) return nothing',
+      to: ') return nothing',
     },
   ],
   'a limit off by one': [
@@ -170,6 +170,20 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       file: 'core/src/runtime/drive-session.ts',
       from: 'return { wakeAt: findWakeTime(state), children }',
       to: 'return { wakeAt: undefined, children }',
+    },
+  ],
+  'a schedule that fires twice': [
+    {
+      file: 'core/src/runtime/schedules.ts',
+      from: 'const runId = deriveRunId(idempotencyKey)',
+      to: 'const runId = parts.newId()',
+    },
+  ],
+  'a background result lost': [
+    {
+      file: 'core/src/machine/fold-turn.ts',
+      from: 'if (message === undefined) return next',
+      to: 'return next',
     },
   ],
   'a context lent': [

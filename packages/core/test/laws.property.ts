@@ -50,11 +50,15 @@ describe('the laws, over random programs with failing models, misbehaving tools,
         .asyncProperty(program, async (random) => {
           const { events } = await play(random)
           const given = events.filter(
-            (event) => event.type === 'input_received' && event.delivery !== 'start',
+            (event) =>
+              (event.type === 'input_received' && event.delivery !== 'start') ||
+              (event.type === 'background_ended' && event.message !== undefined),
           )
           const settled = events.filter((event) => event.type === 'input_settled')
           expect(settled.map(({ receipt }) => receipt).sort()).toEqual(
-            given.map((event) => ('receipt' in event ? event.receipt : '')).sort(),
+            given
+              .map((event) => ('receipt' in event ? event.receipt : `background ${event.toolCallId}`))
+              .sort(),
           )
           const end = events.reduce<RunState | undefined>(evolve, undefined)!
           // What was refused may leave the history, with the input that asked for it.

@@ -554,6 +554,11 @@ export const toolSignals: {
       return { facts: [{ ...fact, ...omitUndefined({ deadlineAt }) }] }
     },
     recover(event) {
+      if (event.type === 'background_ended') {
+        const { toolCallId, attempt } = event
+        // What it would have been settled under is not on record: nobody waits for it.
+        return { type: 'tool_deferred', toolCallId, attempt, externalId: toolCallId }
+      }
       if (event.type !== 'tool_deferred') return undefined
       const { toolCallId, attempt, receipt, deadlineAt, at } = event
       const deadlineMs = deadlineAt === undefined ? undefined : deadlineAt - at

@@ -10,6 +10,7 @@ import {
   type UnfitInput,
   verdictSchema,
 } from '../events/signals.ts'
+import { listGuardrails } from '../machine/required-effects.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import { answerInTime, CHECK_MS, late } from '../values/answer-in-time.ts'
 import type { Clock, Host } from '../values/host.ts'
@@ -231,7 +232,7 @@ export function checkCalls(
   // Only one agent can continue: the first handoff that was asked for.
   const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
   // Guardrails on results look at those of a turn: work that ends later would pass them.
-  const isGuarded = selectGuardrails(checker.guardrails ?? [], 'tool_output').length > 0
+  const isGuarded = listGuardrails(state, 'tool_output').length > 0
   const checking = calls.map((call): CheckedCall | Promise<CheckedCall> => {
     const { toolCallId, name } = call
     const tool = tools.find((known) => known.name === name)

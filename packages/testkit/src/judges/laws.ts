@@ -42,6 +42,7 @@ export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[]
   return [
     ...everyRequestHasOneResult(events),
     ...everyHandleHasOneEnd(events),
+    ...everyEndIsSettled(events),
     ...noResultWithoutRequest(events),
     ...orderIsKept(events),
     ...noCallPastALimit(events),
@@ -95,6 +96,17 @@ function everyHandleHasOneEnd(events: readonly RuntimeEvent[]): readonly Violati
     ...owed,
     ...stray.map(({ toolCallId, seq }) => ({ law: 1, seq, what: `end of ${toolCallId} without its handle` })),
   ]
+}
+
+/** Law 15, for work in the background: what it returned is shown to the model, or the run has ended without that, on record. */
+function everyEndIsSettled(events: readonly RuntimeEvent[]): readonly Violation[] {
+  if (!events.some(isAfterEnd)) return []
+  const settled = new Set(selectType(events, 'input_settled').map(({ receipt }) => receipt))
+  return selectType(events, 'background_ended').flatMap(({ toolCallId, message, seq }) =>
+    message === undefined || settled.has(`background ${toolCallId}`)
+      ? []
+      : [{ law: 15, seq, what: `the result of ${toolCallId} is neither shown nor refused` }],
+  )
 }
 
 /** Law 2. */

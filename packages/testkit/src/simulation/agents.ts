@@ -134,6 +134,10 @@ function createTools(
     }),
     tool('asking', { ...write, asks: true }),
     tool('asking_read', { asks: true }),
+    { ...tool('beside'), background: 'wait' },
+    { ...tool('beside_write', { ...write, asks: true }), background: 'wait' },
+    { ...tool('beside_rerunnable', { ...write, recovery: 'rerun' }), background: 'wait' },
+    { ...tool('beside_left', write), background: 'leave' },
   ]
 }
 

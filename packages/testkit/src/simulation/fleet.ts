@@ -12,6 +12,7 @@ import {
   type Runtime,
   type Tool,
   type RunOptions,
+  type ScheduleOptions,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
@@ -40,6 +41,8 @@ export interface FleetStart {
   readonly options?: Omit<RunOptions, 'sessionId' | 'idempotencyKey' | 'signal' | 'hooks'> & {
     readonly context?: unknown
   }
+  /** A schedule starts it, so much later, in milliseconds. */
+  readonly afterMs?: number
 }
 
 /** What drives the runs of a site that have something to do. */
@@ -284,8 +287,20 @@ class FleetWorld {
       this.#judgeStarts(about, events)
       this.#judgeApprovals(about, events)
     }
+    this.#judgeFirings(name, runs)
     for (const { law, runId, seq, what } of checkBudgets(runs))
       this.#fault(law, `${name}, run ${runId}, event ${seq}: ${what}`)
+  }
+
+  /** Each time of a schedule starts one run. */
+  #judgeFirings(name: string, runs: readonly (readonly RuntimeEvent[])[]): void {
+    const keys = new Set<string>()
+    for (const [start] of runs) {
+      if (start?.type !== 'run_started' || start.idempotencyKey === undefined) continue
+      if (keys.has(start.idempotencyKey))
+        this.#fault(10, `${name}: ${start.idempotencyKey} has started two runs, one of them ${start.runId}`)
+      keys.add(start.idempotencyKey)
+    }
   }
 
   /** Law 2, against what really happened: a result of a tool is the result of something that it did. */
@@ -293,7 +308,10 @@ class FleetWorld {
     const shared =
       events[0]?.type === 'run_started' && events[0].parent?.relation === 'fork' ? events[0].parent.seq : 0
     for (const event of events) {
-      if (event.type !== 'tool_result' || event.outcome !== 'success' || event.reused !== undefined) continue
+      const isEnd = event.type === 'tool_result' || event.type === 'background_ended'
+      if (!isEnd || event.outcome !== 'success') continue
+      // A handle says that the call may begin, and nothing of what it does.
+      if (event.type === 'tool_result' && (event.background || event.reused !== undefined)) continue
       const starts = events.filter(
         (start): start is EventOf<'tool_started'> & RuntimeEvent =>
           start.type === 'tool_started' && start.toolCallId === event.toolCallId,
@@ -570,6 +588,7 @@ class FleetWorld {
       agent: name,
       input,
       options = {},
+      afterMs,
     } = this.#fleet.start(this.#world.chance(`start ${ordinal}`), ordinal)
     const own = {
       ...options,
@@ -582,6 +601,15 @@ class FleetWorld {
       const agent = agents.find((each) => each.name === name)
       if (agent === undefined) throw new ConfigurationError(`The fleet has no agent ${name}.`)
       let runId: RunId
+      if (afterMs !== undefined) {
+        const at = this.#world.now + afterMs
+        const order = { name: `start ${ordinal}`, at, input, drive: false }
+        const { scheduleId } = await site.runtime.schedule(agent, {
+          ...(options as ScheduleOptions),
+          ...order,
+        })
+        return await this.#wake(store, scheduleId)
+      }
       if (via === 'enqueue') {
         runId = await site.runtime.enqueue(agent, input, own)
         await this.#wake(store, runId)

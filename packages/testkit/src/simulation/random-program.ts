@@ -7,6 +7,7 @@ const toolNames = [
   ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'asking_read'] as const),
   ...(['no_such_tool', 'helper', 'helper'] as const),
   ...(['retried', 'retried_write', 'retried_rerunnable'] as const),
+  ...(['beside', 'beside_write', 'beside_rerunnable', 'beside_left'] as const),
   ...(['transfer_to_second', 'transfer_to_program', 'transfer_to_user'] as const),
 ] as const
 
