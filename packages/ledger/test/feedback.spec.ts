@@ -162,3 +162,16 @@ it('keeps the score, and neither the note nor its place in a search, once it is 
   expect(await runtime.feedback(runId, { by: 'bob', score: 1 })).toEqual({ accepted: true })
   expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
 })
+
+it('keeps no note on a run that keeps digests alone, whichever process records it', async () => {
+  const ledger = sqliteLedger(emptyLedgerFile())
+  onTestFinished(() => ledger.close())
+  const model = scriptedModel([{ text: 'Four.' }])
+  const recording = { content: 'digests' } as const
+  const agent = defineAgent({ name: 'sums', instructions: 'Add.', model, recording })
+  const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Two and two?').result
+  await createRuntime({ ledger }).feedback(runId, { by: 'ada', score: 0, note: 'My number is 123.' })
+  const events = await Array.fromAsync(ledger.read(runId))
+  expect(events.at(-1)).toMatchObject({ type: 'feedback_given', score: 0, removed: { kind: 'redacted' } })
+  expect(JSON.stringify(events)).not.toContain('123.')
+})
