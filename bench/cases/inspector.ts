@@ -171,14 +171,14 @@ const copyId = (padded: string): string => `'${sampleRunId(1).slice(0, -7)}' || 
 /** The statements that copy the run `id` as often as a table `series` has numbers `n`. */
 function listCopies(runs: number, id: string, series: string, newId: string): readonly string[] {
   const step = Math.floor((30 * dayMs) / runs)
-  const begun = `${month} + n * ${step}`
+  const begun = `(${month} + n * ${step})`
   return [
     `insert into run (pos, run_id, head_seq, head_hash, epoch, ended_at, seal)
       select 100000 + n, ${newId}, head_seq, head_hash, epoch, ended_at, seal from ${series}, run where run.run_id = '${id}'`,
     `insert into run_summary select 100000 + n, ${newId}, seq, head_hash, status, agent, session_id, subject, is_child,
       ${begun}, ${begun} + took, reason, cost_nano, tokens, terms,
       replace(replace(replace(summary, '${id}', ${newId}), '"startedAt":' || started_at, '"startedAt":' || ${begun}),
-        '"lastAt":' || last_at, '"lastAt":' || ${begun} + took), notes
+        '"lastAt":' || last_at, '"lastAt":' || (${begun} + took)), notes
       from (select n, (n * 7919) % 60000 as took from ${series}) as copy, run_summary where run_id = '${id}'`,
     `insert into run_term select term, 100000 + n from ${series}, run_term where run_term.pos = (select pos from run where run_id = '${id}')`,
   ]
