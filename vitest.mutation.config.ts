@@ -1,9 +1,14 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
-// The tests that `pnpm mutate` asks about each mutant of core.
+const ofCore = ['packages/core/test/**/*.{spec,property}.ts']
+const ofTestkit = [
+  'packages/testkit/test/{random,property-test,simulate-fleet,ledger-contract,contract-of}.{spec,property}.ts',
+]
+
+// The tests that `pnpm mutate` asks about each mutant of core; about a sample (`stryker.sample.config.ts`), the suites of the testkit.
 export default defineConfig({
   test: {
-    include: ['packages/core/test/**/*.{spec,property}.ts'],
+    include: process.env['MUTANTS'] === undefined ? ofCore : ofTestkit,
     exclude: [...configDefaults.exclude, 'packages/core/test/dropped-handles.spec.ts'],
     experimental: { viteModuleRunner: false },
     testTimeout: 90_000,
