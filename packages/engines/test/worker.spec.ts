@@ -8,7 +8,7 @@ import {
   type RunId,
 } from '@tallystick/core'
 import { createClient, createDrive, type Wake } from '@tallystick/engines'
-import { scriptedModel, testTool } from '@tallystick/testkit'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 
 /** A process that takes wakes of one engine, which only notes them. */
 function office() {
@@ -112,4 +112,26 @@ it('pauses before it drives a run again that has not moved, and sets the timer b
   await ledger.put(runId, { key: 'a', command: { type: 'cancel' }, at: begun })
   await resting({ status: 'waiting', wakeAt: later, pending: false })({ runId }, never)
   expect(wakes).toEqual([{ runId, at: later }, { runId }])
+})
+
+it('wakes a schedule at its next time, and each run that it has started', async () => {
+  const { agent, wakes, engine } = office()
+  const clock = manualClock()
+  const ledger = memoryLedger({ clock })
+  const runtime = createRuntime({ ledger, agents: [agent], host: { clock, report: () => {} } })
+  const hour = 3_600_000
+  const { scheduleId } = await runtime.schedule(agent, { every: hour, input: 'Work.', drive: false })
+  const drive = createDrive({ runtime, engine })
+  const begunAt = clock.now()
+  expect(await drive({ runId: scheduleId }, never)).toMatchObject({ status: 'parked' })
+  expect(wakes.splice(0)).toEqual([{ runId: scheduleId, at: begunAt + hour }])
+  clock.advance(hour)
+  const { started = [] } = await drive({ runId: scheduleId, tenant: 'acme' }, never)
+  expect(started).toHaveLength(1)
+  expect(wakes).toEqual([
+    { runId: started[0], priority: undefined, tenant: 'acme' },
+    { runId: scheduleId, tenant: 'acme', at: begunAt + 2 * hour },
+  ])
+  // Delivered once more, as engines may: nothing is started twice.
+  expect(await drive({ runId: scheduleId }, never)).not.toHaveProperty('started')
 })

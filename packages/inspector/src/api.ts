@@ -146,8 +146,19 @@ export interface StatsBucket {
 /** What has something to do and when, and which process holds which lease. `GET /due`. */
 export interface Due {
   /** Runs that nobody drives, the earliest first; `at` is 0 for at once. `agent` is that of the root. */
-  readonly due: readonly { readonly runId: RunId; readonly at: number; readonly agent: string }[]
-  readonly leases: readonly { readonly runId: RunId; readonly holder: string; readonly leftMs: number }[]
+  readonly due: readonly {
+    readonly runId: RunId
+    readonly at: number
+    readonly agent: string
+    /** It is a schedule of this name, or that goes by these times. */
+    readonly schedule?: string
+  }[]
+  readonly leases: readonly {
+    readonly runId: RunId
+    readonly holder: string
+    readonly leftMs: number
+    readonly schedule?: string
+  }[]
 }
 
 /** A row of the record as the store has it. */

@@ -68,6 +68,9 @@ describe('a schedule over HTTP', () => {
     const office = await openOffice({ agents: [tellingAgent('cashier', 'Paid.')], drives: false, engine })
     const { scheduleId } = await answerOf(await office.send('/schedules', 'boss', order))
     expect(woken).toEqual([scheduleId])
+    expect(await answerOf(await office.send('/due', 'boss'))).toMatchObject({
+      due: [{ runId: scheduleId, schedule: expect.stringContaining('nightly') }],
+    })
     const due = await Array.fromAsync(office.ledger.due({ before: Number.MAX_SAFE_INTEGER }))
     expect(due.map(({ runId }) => runId)).toEqual([scheduleId])
   })

@@ -121,19 +121,32 @@ function toJudge(principal: Principal): Parameters<typeof readRunStats>[1]['isSe
 }
 
 async function readDue(ledger: Ledger, principal: Principal, limit: number): Promise<Due> {
-  const due: { readonly runId: RunId; readonly at: number; readonly agent: string }[] = []
+  const due: Due['due'][number][] = []
   let looked = 0
   for await (const { runId, dueAt } of ledger.due({ before: Number.MAX_SAFE_INTEGER })) {
     const root = await readRootStart(ledger, runId)
-    if (root && canSee(principal, root)) due.push({ runId, at: dueAt, agent: root.agent })
+    if (root && canSee(principal, root))
+      due.push({ runId, at: dueAt, agent: root.agent, ...(await readScheduleName(ledger, runId)) })
     if (due.length >= limit || ++looked >= maxLooked.due) break
   }
   const leases: Due['leases'][number][] = []
   for (const lease of await listLeases(ledger, maxLooked.due)) {
     if (leases.length >= limit) break
-    if (await isVisible(ledger, principal, lease.runId)) leases.push(lease)
+    if (await isVisible(ledger, principal, lease.runId))
+      leases.push({ ...lease, ...(await readScheduleName(ledger, lease.runId)) })
   }
   return { due, leases }
+}
+
+/** What a schedule is called, or goes by; nothing for any other run. Its second event says it. */
+async function readScheduleName(ledger: Ledger, runId: RunId): Promise<{ readonly schedule?: string }> {
+  for await (const event of ledger.read(runId, { fromSeq: 2, toSeq: 2 })) {
+    if (event.type !== 'schedule_set') continue
+    const { name, cron, timeZone, onceAt, everyMs } = event
+    const at = onceAt === undefined ? `every ${everyMs} ms` : new Date(onceAt).toISOString()
+    return { schedule: name ?? (cron === undefined ? at : `${cron} ${timeZone}`) }
+  }
+  return {}
 }
 
 function parseInput(text: string): InputQuery {

@@ -10,9 +10,10 @@ export function DueRuns(): JSX.Element {
   if (list.length === 0) return <p class="none soft">Nothing is due: no run waits for a time or a process.</p>
   return (
     <ul class="plain">
-      {list.map(({ runId, at }) => (
+      {list.map(({ runId, at, schedule }) => (
         <li key={runId}>
           <OpenRun runId={runId} />
+          <ScheduleName name={schedule} />
           <span class={at > 0 && at < readAt.value - 60_000 ? 'bad' : 'soft'}>{describeDue(at)}</span>
         </li>
       ))}
@@ -35,9 +36,10 @@ export function Leases(): JSX.Element {
   if (list.length === 0) return <p class="none soft">No process drives a run now.</p>
   return (
     <ul class="plain">
-      {list.map(({ runId, holder, leftMs }) => (
+      {list.map(({ runId, holder, leftMs, schedule }) => (
         <li key={runId}>
           <OpenRun runId={runId} />
+          <ScheduleName name={schedule} />
           <span class="holder soft" title={showHidden(holder)}>
             {showHidden(holder)}
           </span>
@@ -46,6 +48,10 @@ export function Leases(): JSX.Element {
       ))}
     </ul>
   )
+}
+
+function ScheduleName({ name }: { readonly name: string | undefined }): JSX.Element | null {
+  return name === undefined ? null : <span title={showHidden(name)}>schedule {showHidden(name)}</span>
 }
 
 function OpenRun({ runId }: { readonly runId: string }): JSX.Element {
