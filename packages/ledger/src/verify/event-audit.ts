@@ -158,18 +158,10 @@ async function findLimitFault(ledger: Ledger, { runId, grant }: Started): Promis
   return undefined
 }
 
-/** The end of a run, behind which only feedback stands; `undefined` if it goes on. */
+/** The end of a run, which feedback may follow; `undefined` if it goes on. */
 async function readEnd(ledger: Ledger, runId: RunId): Promise<EventOf<'run_finished'> | undefined> {
-  const head = await ledger.head(runId)
-  for (let seq = head?.seq ?? 0; seq > 0; seq--) {
-    let last: RuntimeEvent | undefined
-    for await (const event of ledger.read(runId, { fromSeq: seq })) {
-      last = event
-      break
-    }
-    if (last?.type === 'run_finished') return last
-    if (last?.type !== 'feedback_given') return undefined
-  }
+  for await (const event of ledger.find({ runId, types: ['run_finished'] }))
+    if (event.type === 'run_finished') return event
   return undefined
 }
 
