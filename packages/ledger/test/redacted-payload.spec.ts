@@ -418,8 +418,6 @@ it('takes away no number, flag or word from a list, but for those of content', (
       "run_started.givenLimits.maxApprovalMs",
       "run_started.givenLimits.onLimit",
       "definition.output.wrapped",
-      "tool_requests_collected.calls[].background",
-      "tool_result.background",
     ]
   `)
 })
@@ -516,7 +514,6 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "tool_attempt_failed.error",
         "tool_result.error",
         "tool_result.settled",
-        "tool_result.background",
         "background_ended.error",
         "limit_reached.prepared",
         "limit_raised.reason",
@@ -548,6 +545,7 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "approval_decided.elsewhere",
         "tool_started.recorded",
         "tool_progress.spent",
+        "tool_result.background",
       ],
     }
   `)

@@ -163,7 +163,7 @@ function redactStanding(standing: StandingApproval): StandingApproval {
 function redactCall(call: CollectedCall): CollectedCall {
   return {
     ...keep(call, 'toolCallId', 'name', 'plan', 'effect', 'recovery', 'retry', 'serial', 'maxConcurrency'),
-    ...keep(call, 'repeats', 'child', 'handoff', 'recorded', 'approvers'),
+    ...keep(call, 'repeats', 'background', 'child', 'handoff', 'recorded', 'approvers'),
     inputDigest: nameRemovedDigest(call.toolCallId),
     ...mask(call, {
       reason: redactText,
@@ -311,7 +311,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     content: redactParts(event.content),
   }),
   tool_result: (event) => ({
-    ...keep(event, 'name', 'outcome', 'durationMs', 'child', 'reused'),
+    ...keep(event, 'name', 'outcome', 'durationMs', 'child', 'reused', 'background'),
     ...mask(event, {
       content: redactParts,
       projected: redactParts,
