@@ -142,6 +142,41 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     return (await response.json()) as ChatPage<Message>
   }
 
+  /** Adds messages to the end of a chat that has begun, as if they had been said. `watch` brings the chat as it is then. */
+  async append(
+    chatId: string,
+    messages: readonly { readonly role: 'user' | 'assistant'; readonly content: string }[],
+  ): Promise<void> {
+    await this.#edit(chatId, 'messages', { messages })
+  }
+
+  /** Takes the last message of a chat back, a call together with its result. It stays on record. */
+  async pop(chatId: string): Promise<void> {
+    await this.#edit(chatId, 'pop', {})
+  }
+
+  /** Lets a chat begin anew. What was said stays on record. */
+  async clear(chatId: string): Promise<void> {
+    await this.#edit(chatId, 'clear', {})
+  }
+
+  /** Begins a chat under another id with the history of this one: as of its last answer, or of an event of one of its runs. */
+  async branch(
+    chatId: string,
+    branchId: string,
+    from: { readonly runId?: string; readonly atSeq?: number } = {},
+  ): Promise<void> {
+    await this.#edit(chatId, 'branch', { sessionId: branchId, ...from })
+  }
+
+  async #edit(chatId: string, verb: string, body: object): Promise<void> {
+    // `api` is `/chat/AGENT`, and a chat is a session.
+    const root = this.api.replace(/\/chat\/[^/]+\/?$/, '')
+    const path = `${root}/sessions/${encodeURIComponent(chatId)}/${verb}`
+    const response = await this.#sendTo(path, { method: 'POST', body: JSON.stringify(body) })
+    if (!response.ok) throw new Error(await response.text())
+  }
+
   /**
    * Calls back with the newest messages of a chat: at once, and whenever it has more that this page did not stream
    * itself, such as a decision or a message in another tab. Returns the function that ends it.

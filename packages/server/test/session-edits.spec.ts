@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
+import { PageChat, textIn, transportOf } from './kit/page-chat.ts'
 
 const hello = { messages: [{ role: 'user', content: 'Hello.' }] }
 
@@ -57,4 +58,51 @@ it('a session of another caller, one that waits, and a caller who may start noth
   for (const path of ['s1/pop', 's1/clear']) expect((await status(path, {}, 'ada'))[0]).toBe(409)
   expect(await status('none/messages', hello, 'ada')).toEqual([404, 'session_not_found'])
   expect((await status('s1/messages', { messages: [{ role: 'tool', content: 'x' }] }, 'ada'))[0]).toBe(400)
+})
+
+it('a page of the chat has the messages that were added, and none that were taken back', async () => {
+  const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
+  const edit = async (verb: string, body: object) => {
+    await (await office.send(`/sessions/c1/${verb}`, 'ada', body)).text()
+    const { messages } = (await answerOf(await office.send('/chat/teller/c1', 'ada'))) as unknown as {
+      messages: { role: string; parts: { type: string; text?: string }[] }[]
+    }
+    return messages.map(({ parts }) => parts.map(({ text }) => text ?? '').join(''))
+  }
+  const ask = async (text: string) => {
+    const messages = [{ id: `m ${text}`, role: 'user', parts: [{ type: 'text', text }] }]
+    await (await office.send('/chat/teller', 'ada', { id: 'c1', messages })).text()
+  }
+  await ask('First?')
+  await ask('Second?')
+  expect(await edit('pop', {})).toEqual(['First?', 'One.', 'Second?'])
+  expect(await edit('pop', {})).toEqual(['First?', 'One.'])
+  const more = [
+    { role: 'user', content: 'By phone?' },
+    { role: 'assistant', content: 'Yes.' },
+  ]
+  expect(await edit('messages', { messages: more })).toEqual(['First?', 'One.', 'By phone?', 'Yes.'])
+  await ask('Third?')
+  expect(await edit('pop', {})).toEqual(['First?', 'One.', 'By phone?', 'Yes.', 'Third?'])
+  expect(await edit('pop', {})).toEqual(['First?', 'One.', 'By phone?', 'Yes.'])
+  expect(await edit('clear', {})).toEqual([])
+  expect(office.reported).toEqual([])
+})
+
+it('a page edits its chat through the transport', async () => {
+  const office = await openOffice({ agents: [tellingAgent('teller', 'One.')] })
+  const transport = transportOf(office, 'teller')
+  const chat = new PageChat('c1', transport)
+  await chat.sendMessage({ text: 'First?' })
+  await transport.append('c1', [{ role: 'user', content: 'By phone.' }])
+  await transport.branch('c1', 'c2')
+  await transport.pop('c1')
+  const shown = async (id: string) => (await transport.messages(id)).messages.map(textIn)
+  expect([await shown('c1'), await shown('c2')]).toEqual([
+    ['First?', 'One.'],
+    ['First?', 'One.', 'By phone.'],
+  ])
+  await transport.clear('c1')
+  expect(await shown('c1')).toEqual([])
+  await expect(transport.clear('none')).rejects.toThrow('session_not_found')
 })

@@ -1,5 +1,6 @@
 import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { readStart } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, findLastRun, type Principal, requireVisible } from '../http/principal.ts'
 import { createMalformedError } from '../http/problem.ts'
@@ -35,7 +36,44 @@ async function findRunBefore(ledger: Ledger, runId: RunId): Promise<Conversation
   const parent = (await readStart(ledger, runId))?.parent
   if (parent === undefined || parent.relation === 'child') return undefined
   if (parent.relation === 'fork') return await findRunBefore(ledger, parent.runId)
-  return { runId: parent.runId, toSeq: parent.seq }
+  const before = { runId: parent.runId, toSeq: parent.seq }
+  const edited = await readEdit(ledger, runId)
+  return edited?.taken ? await findRunWith(ledger, before, edited.left) : before
+}
+
+/** How many messages an edit of a session took from its end, and how many are left; `undefined` for any other run. */
+async function readEdit(
+  ledger: Ledger,
+  runId: RunId,
+): Promise<{ readonly taken: number; readonly left: number } | undefined> {
+  let state: RunState | undefined
+  for await (const event of ledger.read(runId)) {
+    state = evolve(state, event)
+    if (event.type === 'session_edited') return { taken: event.count ?? 0, left: state.history.length }
+    // It comes right after what the run carries.
+    if (event.seq > 3) return undefined
+  }
+  return undefined
+}
+
+/** The run of a conversation that has its first messages, up to the event before more were said. */
+async function findRunWith(
+  ledger: Ledger,
+  { runId, toSeq }: ConversationRun,
+  messages: number,
+): Promise<ConversationRun | undefined> {
+  if (messages === 0) return undefined
+  let state: RunState | undefined
+  let cut: number | undefined
+  for await (const event of ledger.read(runId, { toSeq })) {
+    state = evolve(state, event)
+    const isCarried = event.seq > 1 || state.parent === undefined
+    // While a reply is written, its text would be shown.
+    if (isCarried && state.phase !== 'streaming' && state.history.length <= messages) cut = event.seq
+  }
+  if (cut !== undefined) return { runId, toSeq: cut }
+  const before = await findRunBefore(ledger, runId)
+  return before && (await findRunWith(ledger, before, messages))
 }
 
 /** Returns the last run of a session, if the principal sees it: the run of another caller is as good as none. */

@@ -234,6 +234,8 @@ export class RunMoves {
     run_started: null,
     run_resumed: null,
     run_finished: ({ runId, at, reason, detail, usage, costUsd }) => {
+      // An edit of a session answers nobody.
+      if (this.#state?.sessionEdit) return this.#endStep()
       const text = this.#state?.lastText ?? ''
       const end = { runId, at, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
       return [...this.#endStep(), { type: 'run_finished', ...end }]
@@ -241,7 +243,7 @@ export class RunMoves {
     schedule_set: null,
     schedule_fired: null,
     history_carried: null,
-    session_edited: null,
+    session_edited: (event) => this.#editMoves(event),
     history_edited: null,
     input_received: null,
     input_settled: null,
@@ -308,6 +310,27 @@ export class RunMoves {
     if (this.#hasAnswered) this.#answer++
     this.#hasAnswered = false
     return [...ended, { type: 'input_taken', messageId, parts, answer: this.#answer }]
+  }
+
+  /** What was added to a session, as if it had been said; what was taken from it is left out by who reads the runs before. */
+  #editMoves({ runId, messages = [] }: EventOf<'session_edited'>): readonly RunMove[] {
+    return messages.flatMap((message, index): readonly RunMove[] => {
+      if (message.role === 'tool') return []
+      const ended = this.#endStep()
+      if (message.role === 'user') {
+        if (this.#hasAnswered) this.#answer++
+        this.#hasAnswered = false
+        const { parts } = message
+        return [
+          ...ended,
+          { type: 'input_taken', messageId: `${runId}.${index}`, parts, answer: this.#answer },
+        ]
+      }
+      const texts = message.parts.flatMap((part, place) =>
+        part.type === 'text' ? this.#addTo('text', place, part.text) : [],
+      )
+      return [...ended, ...this.#beginStep(), ...texts, ...this.#endStep()]
+    })
   }
 
   #addTo(kind: ReplyPart['kind'], part: number, text: string): readonly RunMove[] {
