@@ -67,7 +67,7 @@ describe('checkpoint and verify --checkpoints', () => {
     expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
     const found = await tallystickHere(...compare)
     expect(found.code).toBe(4)
-    expect(found.stdout).toMatch(new RegExp(`^${runId}  ok  ${seq} events$`, 'm'))
+    expect(found.stdout).toMatch(new RegExp(`^${runId}  ok  ${seq} events; imported by `, 'm'))
     expect(found.stdout).toMatch(
       new RegExp(
         `^${runId}  NOT AS SIGNED  at event ${seq}, by checkpoint 1: hash should be [\\w-]{43}, is [\\w-]{43}$`,
