@@ -316,6 +316,7 @@ it('leaves of each event its facts, and no text of its content', () => {
         "by",
       ],
       "session_edited": [
+        "standing",
         "by",
         "messages[].model.provider",
         "messages[].model.api",
@@ -534,6 +535,7 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "schedule_set.paused",
         "history_carried.uncheckedFrom",
         "session_edited.count",
+        "session_edited.standing",
         "run_resumed.lacks",
         "input_received.onInput",
         "assistant_text_delta.replaces",

@@ -315,6 +315,36 @@ describe('a standing approval', () => {
     expect(types(await judge(at, next.id))).toContain('approval_withdrawn')
   })
 
+  it('ends between two runs, by an edit of its session', async () => {
+    const replies = [pay(5), { text: 'Paid.' }, pay(6), { text: 'Paid.' }, pay(7), { text: 'Paid.' }]
+    const at = desk(replies, asks, { ledger: sqlite() })
+    const run = at.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: forSession })
+    await run.result
+    const session = at.runtime.session('s')
+    await session.append({ role: 'user', content: 'Be careful.' }, { by: 'ben' })
+    const next = at.start({ sessionId: 's' })
+    expect(await next.result).toMatchObject({ status: 'done' })
+    expect(await session.withdraw('call_1', { by: 'ben' })).toBe(false)
+    expect(await session.withdraw(asked!.toolCallId, { by: 'ben', reason: 'Enough.' })).toBe(true)
+    expect(await session.withdraw(asked!.toolCallId, { by: 'ben' })).toBe(false)
+    const last = at.start({ sessionId: 's' })
+    expect((await last.result).pendingApprovals).toMatchObject([{ input: { usd: 7 } }])
+    await expect(session.withdraw(asked!.toolCallId, { by: 'ben' })).rejects.toMatchObject({
+      kind: 'session',
+    })
+    await judge(at, last.id)
+    const edits = await Array.fromAsync(at.ledger.find({ types: ['session_edited'] }))
+    expect(edits.at(-1)).toMatchObject({
+      edit: 'withdraw',
+      standing: asked!.toolCallId,
+      by: 'ben',
+      reason: 'Enough.',
+    })
+    await requireVerified(at.ledger)
+  })
+
   it('covers no changed tool, other agent, fork, branch, or call of other approvers', async () => {
     const ledger = memoryLedger()
     const at = desk([pay(5), { text: 'Paid.' }], asks, { ledger })

@@ -30,7 +30,10 @@ function agentFor(operationId: string): ReturnType<typeof payingAgent> {
   if (operationId === 'settleRun') return deferringAgent()
   // Of a run that waits, nothing of its session could be edited.
   if (
-    ['giveFeedback', 'appendToSession', 'popSession', 'clearSession', 'branchSession'].includes(operationId)
+    ['giveFeedback', 'appendToSession', 'popSession', 'clearSession', 'branchSession'].includes(
+      operationId,
+    ) ||
+    operationId === 'withdrawFromSession'
   )
     return tellingAgent('cashier', 'One.')
   if (operationId === 'withdrawRun') return deferringAgent({ asks: true })

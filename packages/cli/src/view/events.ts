@@ -325,6 +325,7 @@ function formatSessionEdit({
   edit,
   messages = [],
   count = 0,
+  standing,
   by,
   reason,
 }: EventOf<'session_edited'>): string {
@@ -333,6 +334,7 @@ function formatSessionEdit({
     pop: `${formatCount(count, 'message')} taken from the end of the session`,
     clear: `the session begins anew, without its ${formatCount(count, 'message')}`,
     branch: 'a branch of another session',
+    withdraw: `the standing approval ${standing} was withdrawn`,
   }
   return `${what[edit]}${formatBy(by)}${formatWhy(reason)}`
 }

@@ -95,7 +95,7 @@ export const deliveries = ['start', 'steer', 'queue'] as const
 export type Delivery = (typeof deliveries)[number]
 
 /** What is done to a session beside its runs. */
-export const sessionEdits = ['append', 'pop', 'clear', 'branch'] as const
+export const sessionEdits = ['append', 'pop', 'clear', 'branch', 'withdraw'] as const
 export type SessionEdit = (typeof sessionEdits)[number]
 
 /** Work of the stopped process that a resume found in flight. */

@@ -197,6 +197,8 @@ export interface EventBodies {
     readonly messages?: readonly Message[]
     /** How many are taken. */
     readonly count?: number
+    /** The standing approval that is withdrawn, by the call that was approved then. */
+    readonly standing?: ToolCallId
     /** The place of the first message that no guardrail has checked. */
     readonly uncheckedFrom?: number
   }
@@ -654,6 +656,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
     edit: wordOf(sessionEdits),
     messages: maybe(listOf(message)),
     count: maybe(count),
+    standing: maybe(toolCallId),
     uncheckedFrom: maybe(count),
     by: maybe(text),
     reason: maybe(text),

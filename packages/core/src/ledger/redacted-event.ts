@@ -229,7 +229,7 @@ const redactions: { readonly [T in EventType]: (event: EventOf<T>) => EventBodie
     ...omitUndefined({ uncheckedFrom }),
   }),
   session_edited: (event) => ({
-    ...keep(event, 'edit', 'count', 'uncheckedFrom', 'by'),
+    ...keep(event, 'edit', 'count', 'standing', 'uncheckedFrom', 'by'),
     ...mask(event, { messages: redactMessages, reason: redactText }),
   }),
   history_edited: (event) => ({

@@ -122,6 +122,6 @@ export function carryStanding(state: RunState, now: number): readonly StandingAp
 }
 
 /** Ends a standing approval of the run before its time. */
-export function withoutStanding(state: RunState, { standing }: EventOf<'approval_withdrawn'>): RunState {
+export function withoutStanding(state: RunState, standing: string): RunState {
   return { ...state, standing: (state.standing ?? []).filter(({ toolCallId }) => toolCallId !== standing) }
 }

@@ -491,8 +491,8 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
 }
 
 function pickSessionEdit(event: EventOf<'session_edited'>): NonNullable<StartCommand['sessionEdit']> {
-  const { edit, messages, count, uncheckedFrom, by, reason } = event
-  return { edit, ...omitUndefined({ messages, count, uncheckedFrom, by, reason }) }
+  const { edit, messages, count, standing, uncheckedFrom, by, reason } = event
+  return { edit, ...omitUndefined({ messages, count, standing, uncheckedFrom, by, reason }) }
 }
 
 /** One of the facts that a start puts after `run_started`: at most four, the input or the edit of its session last. */

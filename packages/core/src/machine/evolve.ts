@@ -133,7 +133,7 @@ const folds: { readonly [T in EventType]: Fold<T> } = {
   approval_added: applyApprovalAdded,
   approval_decided: changing(applyApprovalDecided),
   approval_applied: applyApprovalApplied,
-  approval_withdrawn: withoutStanding,
+  approval_withdrawn: (state, { standing }) => withoutStanding(state, standing),
   tool_started: applyToolStarted,
   tool_progress: applyToolProgress,
   tool_deferred: applyToolDeferred,
@@ -378,14 +378,15 @@ function applyHistoryEdited(state: RunState, event: EventOf<'history_edited'>): 
 /** The history of a session with messages added to its end, or taken from it. */
 function applySessionEdited(state: RunState, event: EventOf<'session_edited'>): RunState {
   if (state.sessionEdit) throw createIllegalTransition(state, event, 'a run edits its session once')
-  const { edit, messages = [], count = 0, uncheckedFrom } = event
+  const { edit, messages = [], count = 0, standing, uncheckedFrom } = event
+  const left = standing === undefined ? state : withoutStanding(state, standing)
   const before = readMessages(state.history)
   if (count > before.length)
     throw createIllegalTransition(state, event, `the history has ${before.length} messages, not ${count}`)
   const edited = [...before.slice(0, before.length - count), ...messages]
   const history = createHistory(state.removedFrom === undefined ? edited : withoutUnpaired(edited))
   requirePaired(state, event, history)
-  return { ...withHistory(state, history), sessionEdit: { edit, ...omitUndefined({ uncheckedFrom }) } }
+  return { ...withHistory(left, history), sessionEdit: { edit, ...omitUndefined({ uncheckedFrom }) } }
 }
 
 function countRemovedBefore(edits: readonly HistoryEdit[], place: number): number {

@@ -59,7 +59,10 @@ export const sessionAgent: Agent = defineAgent({
   model: { provider: 'given', api: 'given', modelId: 'given', stream: () => EMPTY },
 })
 
-type Edit = Pick<NonNullable<StartCommand['sessionEdit']>, 'edit' | 'messages' | 'count' | 'uncheckedFrom'>
+type Edit = Pick<
+  NonNullable<StartCommand['sessionEdit']>,
+  'edit' | 'messages' | 'count' | 'standing' | 'uncheckedFrom'
+>
 
 /** Thrown within the preparation of a start: by now there is nothing to edit. */
 class NothingToEdit extends Error {}
@@ -163,6 +166,24 @@ function takeFromEnd(
 ): Edit {
   const isLeft = uncheckedFrom < history.length - count
   return { edit, count, ...(isLeft && { uncheckedFrom }) }
+}
+
+/** Ends a standing approval of a session; false if it has none of that call. */
+export async function withdrawFromSession(
+  runs: RunRegistry,
+  [sessionId, toolCallId]: readonly [sessionId: string, toolCallId: string],
+  options: SessionEditOptions,
+): Promise<boolean> {
+  const state = await recordEdit(runs, pastOf(sessionId, options), options, (_history, past) => {
+    const given = past.standing?.find((each) => each.toolCallId === toolCallId)
+    if (given === undefined) return undefined
+    return {
+      edit: 'withdraw',
+      standing: given.toolCallId,
+      ...omitUndefined({ uncheckedFrom: past.uncheckedFrom }),
+    }
+  })
+  return state !== undefined
 }
 
 /** Begins a session with the history of another one, up to an event. */

@@ -247,6 +247,11 @@ export interface RuntimeSession extends Session {
   pop(options?: SessionEditOptions): Promise<readonly Message[]>
   /** Lets the next run begin without history. Returns the messages that were taken. */
   clear(options?: SessionEditOptions): Promise<readonly Message[]>
+  /**
+   * Ends a standing approval between two runs, by the id of the call that was approved; while a run is under way or waits, its own
+   * `withdraw` does. Returns false if the session has no such approval.
+   */
+  withdraw(toolCallId: string, options: SessionEditOptions & { readonly by: string }): Promise<boolean>
   /** Begins a session of another name with the history of this one, as of its last run or of an earlier event. */
   branch(sessionId: string, options?: BranchOptions): Promise<RuntimeSession>
   /** Starts its next run, or joins the one that is under way. Rejects as the result of a run does. */

@@ -10,7 +10,7 @@ import { digestTextsByDefault } from '../values/digest.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { findHostDigest, createUniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
-import { anyText, numberFrom, requireOptions } from '../values/option.ts'
+import { anyText, numberFrom, filledText, requireOptions } from '../values/option.ts'
 import { describeUnreadAnswer } from './commands.ts'
 import {
   appendToSession,
@@ -19,6 +19,7 @@ import {
   clearSession,
   popFromSession,
   sessionEditOptions,
+  withdrawFromSession,
 } from './edit-session.ts'
 import { driveOptions, driveRun, postCommand, postOptions, requireNoWait } from './drive.ts'
 import { readInterruptedRuns, readSuspendedRuns } from './follow-run.ts'
@@ -271,6 +272,15 @@ function createRuntimeSession(id: string, ledger: Ledger, runs: RunRegistry): Ru
         requireOptions('session(…).clear', sessionEditOptions, own)
         return await clearSession(runs, id, own)
       }),
+    withdraw: (toolCallId, own) =>
+      runs.answer(
+        `The approval ${toolCallId} of session ${id} is not known to have been withdrawn`,
+        async () => {
+          requireOptions('session(…).withdraw', filledText, toolCallId, 'the tool call id')
+          requireOptions('session(…).withdraw', sessionEditOptions, own)
+          return await withdrawFromSession(runs, [id, toolCallId], own)
+        },
+      ),
     branch: (branchId, own = {}) =>
       runs.answer(`Session ${id} is not known to have been branched`, async () => {
         requireOptions('session(…).branch', branchOptions, own)

@@ -30,6 +30,8 @@ const appendBody = z.strictObject({
 })
 /** Takes messages from the end of a conversation. */
 const takeBody = z.strictObject({ reason, whenBusy })
+/** Ends a standing approval, by the id of the call that was approved. */
+const withdrawBody = z.strictObject({ standing: id, reason, whenBusy })
 /** Begins a conversation under another id, with the history of this one: as of its last run, or of an event. */
 const branchBody = z.strictObject({
   sessionId: id,
@@ -83,6 +85,27 @@ export function addSessionEdits(routes: Routes): void {
       },
     )
   }
+  routes.post(
+    '/sessions/:session/withdraw',
+    {
+      operationId: 'withdrawFromSession',
+      summary: 'Ends a standing approval of a conversation of which no run is under way.',
+      body: {
+        name: 'WithdrawFromSession',
+        schema: withdrawBody,
+        example: { standing: 'call_0190a0d204d472fd99e77861fc19641d_1_1_0' },
+      },
+      answers: { 200: 'Whether it held until now.' },
+      fields: ['sessionId', 'withdrawn'],
+    },
+    async ({ principal, req, readBody }) => {
+      requirePermission(principal, 'withdraw')
+      const sessionId = req.param('session')
+      const { standing, ...given } = await readBody()
+      const own = { ...(await prepare(served, principal, sessionId)), ...given, by: principal.name }
+      return respondJson({ sessionId, withdrawn: await runtime.session(sessionId).withdraw(standing, own) })
+    },
+  )
   routes.post(
     '/sessions/:session/branch',
     {
