@@ -230,7 +230,7 @@ describe('a regression test of a run', () => {
         const { runId } = events[0] as RuntimeEvent
         const agents = { from: './agent.ts' }
         // The first has nothing to mask; in the second what the user said counts as a secret.
-        for (const secrets of [[], [/Go/]]) {
+        for (const secrets of [[], [/Go\./]]) {
           const file = join(folder, `${++files}.spec.ts`)
           const { fixture, redacted } = await exportRegression(ledger, runId, { file, agents, secrets })
           expect(redacted > 0).toBe(secrets.length > 0)

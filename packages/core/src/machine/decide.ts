@@ -337,7 +337,7 @@ function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Dec
 }
 
 /** Feedback is about a run as it ended, so nothing of it can reach the model. */
-function decideFeedback(state: RunState, { type: _, ...feedback }: FeedbackCommand): Decision {
+function decideFeedback(state: RunState, { type: _type, ...feedback }: FeedbackCommand): Decision {
   if (state.phase === 'done') return { facts: [{ type: 'feedback_given', turn: state.turn, ...feedback }] }
   const message = `Run ${state.runId} has not ended, and feedback is about how a run ended. Give it when its result is done; to tell the model something, steer the run.`
   return refuse('not_finished', message)

@@ -138,7 +138,7 @@ function parseScore(req: HonoRequest, name: 'minScore' | 'maxScore'): number | u
 }
 
 /** Reads a parameter that is one of a few words. */
-export function parseOneOf<const Word extends string>(
+function parseOneOf<const Word extends string>(
   name: string,
   words: readonly Word[],
   text: string | undefined,
