@@ -3,6 +3,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
 const ofCore = ['packages/core/test/**/*.{spec,property}.ts']
 const ofTestkit = [
   'packages/testkit/test/{random,property-test,simulate-fleet,ledger-contract,contract-of}.{spec,property}.ts',
+  // Random programs of the testkit, played and judged by it.
+  'packages/core/test/{laws,budgets,take-over,power-loss,tool-retries,turn-calls}.property.ts',
 ]
 
 // The tests that `pnpm mutate` asks about each mutant of core; about a sample (`stryker.sample.config.ts`), the suites of the testkit.
