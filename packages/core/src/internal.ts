@@ -98,6 +98,7 @@ export {
   type DeferredCall,
   getCurrentModel,
   isBackgroundInput,
+  toBackgroundInputId,
   listCallsAwaitingChild,
   type Tally,
   tallyCalls,

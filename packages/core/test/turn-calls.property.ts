@@ -51,7 +51,8 @@ describe('what is known of the calls of a turn together', () => {
           expect(summarizeCalls(calls)).toEqual(summarizeCalls([...calls]))
           for (const [place, { toolCallId }] of calls.entries()) {
             expect(findCallPlace(calls, toolCallId)).toBe(place)
-            expect(findCall(state, toolCallId)).toBe(calls[place])
+            const beside = state.background?.find((call) => call.toolCallId === toolCallId)
+            expect(findCall(state, toolCallId)).toBe(beside ?? calls[place])
           }
           expect(requiresEffects(state)).toBe(requiredEffects(state).length > 0)
           if (state.phase !== 'executing') continue

@@ -16,6 +16,7 @@ import {
   omitUndefined,
   requireLedger,
   type StreamingState,
+  toBackgroundInputId,
 } from '@tallystick/core/internal'
 import { evolve, toModelRequest } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
@@ -100,13 +101,17 @@ export class HistoryOrigins {
     }
     if (type === 'compaction_started') this.#summary = [seq]
     if (type === 'input_received') this.#inputs.set(event.receipt ?? '', seq)
+    if (type === 'background_ended') this.#inputs.set(toBackgroundInputId(event.toolCallId), seq)
   }
 
   /** Earlier events from which the messages of an event come. */
   #listSources(event: RuntimeEvent): readonly number[] {
     if (event.type === 'assistant_message_finished') return this.#reply
     if (event.type === 'tool_results_injected') return this.#results
-    if (event.type === 'input_settled') return [this.#inputs.get(event.receipt) ?? event.seq]
+    if (event.type === 'input_settled') {
+      const received = this.#inputs.get(event.receipt)
+      return received === undefined ? [] : [received]
+    }
     return event.type === 'context_compacted' ? this.#summary.splice(0) : []
   }
 }
