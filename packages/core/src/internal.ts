@@ -86,6 +86,7 @@ export {
 } from './events/usage.ts'
 
 // The machine
+export { isSamePerson } from './machine/approvals.ts'
 export { computeLeft, sumSpent } from './machine/budget.ts'
 export {
   type EventBatch,
@@ -226,6 +227,7 @@ export {
   requireRunOptions,
   someLedger,
   somePrices,
+  someSignal,
   valueHaving,
 } from './runtime/runtime-options.ts'
 export { readSchedule, readSchedules } from './runtime/schedules.ts'
@@ -266,4 +268,10 @@ export {
   type TextSpan,
   withoutKeys,
 } from './values/secrets.ts'
-export { describeDifference, findNearestNames, formatErrorSentence, formatLegibly } from './values/text.ts'
+export {
+  describeDifference,
+  findNearestNames,
+  formatError,
+  formatErrorSentence,
+  formatLegibly,
+} from './values/text.ts'

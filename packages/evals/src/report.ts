@@ -259,7 +259,7 @@ const maxLines = 10
 const maxLength = 120
 
 /** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** One line of a text, without what a terminal would obey. */
 function show(text: string): string {

@@ -155,6 +155,24 @@ describe('a call that two people of finance have to approve', () => {
     await requireVerified(at.ledger)
   })
 
+  it('counts a person once, in whatever case, spaces or hidden characters the name is written', async () => {
+    const at = desk([pay(5), { text: 'Paid.' }], twoOfFinance)
+    const run = at.start({ owner: 'olga' })
+    const [asked] = (await run.result).pendingApprovals
+    for (const by of ['Olga', ' olga', 'ol\u200Bga', 'ｏlga'])
+      expect(await run.approve(asked!, { by, ...finance })).toMatchObject({
+        code: 'not_an_approver',
+        message: expect.stringContaining(`${by} (on record as olga) started this run`),
+      })
+    expect(await run.approve(asked!, { by: 'Ann', ...finance })).toEqual({ accepted: true })
+    for (const by of ['ann', 'Ann ', 'A\u00ADnn'])
+      expect(await run.approve(asked!, { by, ...finance })).toMatchObject({ code: 'approved_before' })
+    expect(at.tool.runs).toHaveLength(0)
+    expect(await run.approve(asked!, { by: 'ben', ...finance })).toEqual({ accepted: true })
+    await run.result
+    await judge(at, run.id)
+  })
+
   it('is denied by one person, whatever their roles, also after an approval', async () => {
     const at = desk([pay(5), { text: 'No.' }], twoOfFinance)
     const run = at.start({ owner: 'olga' })

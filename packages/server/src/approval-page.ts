@@ -7,7 +7,7 @@ import {
   type TokenRefusal,
 } from '@tallystick/core'
 import { listPendingApprovals } from '@tallystick/core/machine'
-import { omitUndefined } from '@tallystick/core/internal'
+import { isSamePerson, omitUndefined } from '@tallystick/core/internal'
 import { type EventOf, toCanonicalJson } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
@@ -158,9 +158,10 @@ function renderQuestion(token: string, claims: Claims, question: PendingApproval
   const { name, input, reason, approvers = [], approvals = [], inputDigest, attempt, runId } = question
   const canonical = JSON.stringify(JSON.parse(toCanonicalJson(input)), null, 2)
   const people = approvers.map(
-    ({ count = 1, roles = [] }) => `${count} of ${roles.length === 0 ? 'anybody' : roles.join(' or ')}`,
+    ({ count = 1, roles = [] }) =>
+      `${count === 1 ? '1 person' : `${count} people`}${roles.length === 0 ? '' : ` of ${roles.join(' or ')}`}`,
   )
-  const isDone = approvals.some(({ by }) => by === claims.to)
+  const isDone = approvals.some(({ by }) => isSamePerson(by, claims.to))
   return html` <h1>May ${showHidden(state.agent)} run ${showHidden(name)}?</h1>
     ${reason && html`<p>Asked because: ${showHidden(reason)}</p>`}
     <pre>${showHidden(canonical)}</pre>
@@ -191,7 +192,8 @@ function renderRecord(claims: Claims, decision: EventOf<'approval_decided'> | un
     <p class="soft">Call ${claims.toolCallId} of run ${claims.runId}, event ${decision.seq}</p>`
 }
 
-const hidden = /[\p{Cf}\p{Co}\p{Cn}\p{Cs}\u2028\u2029]|(?![\t\n])\p{Cc}/gu
+const hidden =
+  /(?!(?<=\p{Extended_Pictographic})\uFE0F)[\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}|(?![\t\n])\p{Cc}/gu
 
 /** A text with the characters made visible that a reader cannot see, and that may hide or reorder others. */
 function showHidden(text: string): string {

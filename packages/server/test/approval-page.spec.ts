@@ -6,7 +6,14 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
 
 const secret = 's'.repeat(32)
-const input = { to: 'ben\u202Etxt.exe', memo: '<script>alert(1)</script>', amount: 5, zero: 'a\u200Bb' }
+const input = {
+  to: 'ben\u202Etxt.exe',
+  memo: '<script>alert(1)</script>',
+  amount: 5,
+  zero: 'a\u200Bb',
+  blank: 'c\u3164d\u00A0e\u2800f\uFE0F',
+  heart: '❤\uFE0F',
+}
 
 /** A run of an agent that waits for a person, and a server with the page. */
 async function openDesk({ approvers, ...more }: { approvers?: object[] } & Partial<ServerOptions> = {}) {
@@ -65,6 +72,8 @@ describe('the page that decides by a signed link', () => {
     expect(text).toContain('May clerk run pay?')
     expect(text).toContain('ben⟨U+202E⟩txt.exe')
     expect(text).toContain('a⟨U+200B⟩b')
+    expect(text).toContain('c⟨U+3164⟩d⟨U+00A0⟩e⟨U+2800⟩f⟨U+FE0F⟩')
+    expect(text).toContain('❤\uFE0F')
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;')
     expect(text).toContain('it is &lt;b&gt;money&lt;/b&gt;')
     expect(text).not.toContain('<script')
@@ -126,7 +135,7 @@ describe('the page that decides by a signed link', () => {
   it('holds each person to the roles of the link, and says who is missing', async () => {
     const desk = await openDesk({ approvers: [{ count: 2, roles: ['finance'] }] })
     const finance = { roles: ['finance'] }
-    expect((await desk.open(desk.link())).text).toContain('Needs the approval of 2 of finance')
+    expect((await desk.open(desk.link())).text).toContain('Needs the approval of 2 people of finance')
     expect(await desk.post(desk.link(), { decision: 'approve' })).toMatchObject({ status: 403 })
     expect(await desk.post(desk.link({ to: 'olga', ...finance }), { decision: 'approve' })).toMatchObject({
       status: 403,

@@ -11,6 +11,19 @@ export interface KnownStanding extends StandingApproval {
   readonly seq: number
 }
 
+/**
+ * Returns whether two names are of one person. A directory or a person may write a name in another case or with other spaces,
+ * and one person must not count as two.
+ */
+export function isSamePerson(by: string, other: string | undefined): boolean {
+  return other !== undefined && (by === other || toBareName(by) === toBareName(other))
+}
+
+function toBareName(name: string): string {
+  const bare = name.normalize('NFKC').replaceAll(/[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
+  return bare.toLowerCase()
+}
+
 /** Returns whether a person counts for what a call demands. */
 function fits({ roles }: Approvers, { roles: own = [] }: Approver): boolean {
   return roles === undefined || roles.some((role) => own.includes(role))
@@ -31,16 +44,17 @@ export function refuseApprover(
 ): Decision | undefined {
   if (approvers.length === 0) return undefined
   const { by } = person
-  if (by === owner) {
+  if (isSamePerson(by, owner)) {
     return refuse(
       'not_an_approver',
-      `${by} started this run, and tool call ${toolCallId} needs the approval of somebody else. Ask another approver.`,
+      `${sayName(by, owner)} started this run, and tool call ${toolCallId} needs the approval of somebody else. Ask another approver.`,
     )
   }
-  if (approvals.some((approval) => approval.by === by)) {
+  const before = approvals.find((approval) => isSamePerson(approval.by, by))
+  if (before) {
     return refuse(
       'approved_before',
-      `${by} has approved tool call ${toolCallId} before, and it waits for another person. Ask another approver.`,
+      `${sayName(by, before.by)} has approved tool call ${toolCallId} before, and it waits for another person. Ask another approver.`,
     )
   }
   if (approvers.some((demand) => fits(demand, person))) return undefined
@@ -49,6 +63,11 @@ export function refuseApprover(
     'not_an_approver',
     `${by} may not approve tool call ${toolCallId}, which needs an approver with one of these roles: ${roles}. Ask a person who has one.`,
   )
+}
+
+/** A name, and how it is on record if that differs. */
+function sayName(by: string, recorded = by): string {
+  return by === recorded ? by : `${by} (on record as ${recorded})`
 }
 
 /** The digest of a tool as the model was shown it. */
@@ -71,7 +90,7 @@ export function covers(state: RunState, standing: KnownStanding, call: Call, now
   if (inputDigest === undefined ? call.repaired : inputDigest !== call.inputDigest) return false
   if (agent !== state.agent || name !== call.name || toolDigest !== computeToolDigest(state, name))
     return false
-  const isAllowed = (call.approvers ?? []).length === 0 || by !== state.owner
+  const isAllowed = (call.approvers ?? []).length === 0 || !isSamePerson(by, state.owner)
   return isAllowed && areEnough(call.approvers, [standing])
 }
 

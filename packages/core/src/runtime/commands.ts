@@ -200,7 +200,7 @@ async function findDecider(
 const maxNameLength = 100
 
 /** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** True for the error of a process that another one has overtaken. */
 export function isOvertaken(error: unknown): boolean {

@@ -349,8 +349,14 @@ function listMissingApprovers(
   people: readonly Approver[],
   owner: string | undefined,
 ): readonly string[] {
-  const names = new Set(people.map(({ by }) => by))
-  if (demands.length > 0 && (names.size < people.length || names.has(owner ?? '')))
+  // Case, spaces and hidden characters of a name make no other person.
+  const toName = (by: string): string =>
+    by
+      .normalize('NFKC')
+      .replaceAll(/[\s\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
+      .toLowerCase()
+  const names = new Set(people.map(({ by }) => toName(by)))
+  if (demands.length > 0 && (names.size < people.length || (owner !== undefined && names.has(toName(owner)))))
     return ['counts a person twice, or the one who started the run']
   return demands.flatMap(({ count = 1, roles }) => {
     const fitting = people.filter(

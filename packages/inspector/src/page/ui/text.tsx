@@ -31,7 +31,8 @@ export function shortenId(id: string): string {
   return id.length > 14 ? `…${id.slice(-8)}` : id
 }
 
-const hidden = /[\p{Cf}\p{Co}\p{Cn}\u2028\u2029]|(?![\t\n])\p{Cc}/gu
+const hidden =
+  /(?!(?<=\p{Extended_Pictographic})\uFE0F)[\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?![\t\n])\p{Cc}/gu
 
 /** A text with characters made visible that a reader cannot see, and that may reorder or hide others. */
 export function showHidden(text: string): string {
