@@ -8,7 +8,15 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { omitUndefined, option, requireLedger, requireOptions, type Schema } from '@tallystick/core/internal'
+import {
+  formatError,
+  formatErrorSentence,
+  omitUndefined,
+  option,
+  requireLedger,
+  requireOptions,
+  type Schema,
+} from '@tallystick/core/internal'
 import { evolve, type RunState, toTranscript } from '@tallystick/core/machine'
 import {
   type EventOf,
@@ -123,7 +131,7 @@ export async function* collectCases(ledger: Ledger, options: CollectOptions = {}
       if (typeof made === 'string') onSkipped(runId, made)
       else yield { ...maskSecrets(made, secrets), id: runId }
     } catch (error) {
-      onSkipped(runId, error instanceof Error ? error.message : String(error))
+      onSkipped(runId, formatError(error))
     }
   }
 }
@@ -255,10 +263,8 @@ function parseCase(text: string, subject: string): EvalCase {
     value = JSON.parse(text)
   } catch (cause) {
     throw new ConfigurationError(
-      `${subject} is not JSON. Write one case a line, as tallystick dataset does.`,
-      {
-        cause,
-      },
+      `${subject} is not JSON: ${formatErrorSentence(cause)} Write one case a line, as tallystick dataset does.`,
+      { cause },
     )
   }
   requireOptions(subject, someCase, value, 'the case')

@@ -9,7 +9,17 @@ import {
   type RuntimeEvent,
   type RuntimeOptions,
 } from '@tallystick/core'
-import { defaultHost, omitUndefined, option, requireOptions } from '@tallystick/core/internal'
+import {
+  definedAgent,
+  defaultHost,
+  formatError,
+  omitUndefined,
+  option,
+  requireOptions,
+  requireRunOptions,
+  someLedger,
+  someSignal,
+} from '@tallystick/core/internal'
 import { computeDigest, type GivenLimits, type Json, toCanonicalJson } from '@tallystick/core/vocabulary'
 import { type EvalCase, readCases, someCase } from './case.ts'
 import { type EvaluationReport, Tally } from './report.ts'
@@ -90,10 +100,6 @@ export interface EvaluatedRun {
 }
 
 const { anyFunction, anyObject, fields, filledText, maybe, numberFrom, recordOf, valueThat } = option
-const someAgent = valueThat(
-  'an agent made with defineAgent',
-  (value) => typeof value === 'object' && value !== null && 'definition' in value,
-)
 const someCases = valueThat(
   'the path of a file, or a list of cases',
   (value) =>
@@ -101,10 +107,6 @@ const someCases = valueThat(
     (typeof value === 'object' &&
       value !== null &&
       (Symbol.iterator in value || Symbol.asyncIterator in value)),
-)
-const aLedger = valueThat(
-  'a ledger, such as sqliteLedger(path)',
-  (value) => typeof (Object(value) as Partial<Ledger>).append === 'function',
 )
 const armingOfTool = valueThat(
   "'armed' or a function",
@@ -119,9 +121,9 @@ const aCount = numberFrom(1, { whole: true })
 const evaluateOptions = fields<EvaluateOptions>(
   {
     cases: someCases,
-    agents: recordOf(someAgent),
+    agents: recordOf(definedAgent),
     scorers: recordOf(anyFunction),
-    ledger: aLedger,
+    ledger: someLedger,
     name: maybe(filledText),
     repeats: maybe(aCount),
     concurrency: maybe(aCount),
@@ -130,7 +132,7 @@ const evaluateOptions = fields<EvaluateOptions>(
     limits: maybe(anyObject),
     context: maybe(() => undefined),
     scorerTimeoutMs: maybe(numberFrom(1)),
-    signal: maybe(anyObject),
+    signal: maybe(someSignal),
     onRun: maybe(anyFunction),
   },
   { dataset: 'cases', data: 'cases', evaluators: 'scorers', runs: 'repeats', n: 'repeats' },
@@ -153,10 +155,16 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationRepo
     ['agents', Object.keys(options.agents)],
     ['scorers', Object.keys(options.scorers)],
   ] as const) {
-    if (names.length > 0) continue
-    throw new ConfigurationError(
-      `evaluate: it was given no ${what}, so there is nothing to say of a case. Give one at least.`,
-    )
+    if (names.length === 0) {
+      throw new ConfigurationError(
+        `evaluate: it was given no ${what}, so there is nothing to say of a case. Give one at least.`,
+      )
+    }
+    if (names.some((each) => each.trim() === '')) {
+      throw new ConfigurationError(
+        `evaluate: one of ${what} has an empty name, under which nothing can be recorded. Give each a name.`,
+      )
+    }
   }
   const { cases, agents, scorers, name = crypto.randomUUID(), repeats = 1, concurrency = 4, onRun } = options
   const evaluation = new UnderWay(options, name)
@@ -206,6 +214,8 @@ class UnderWay {
   readonly #name: string
   readonly #gate: Gate
   readonly #runtimes = new Set<Runtime>()
+  /** Gives the feedback. */
+  readonly #recorder: Runtime
   isStopped = false
   /** A case was not done. */
   hasLeft = false
@@ -214,7 +224,10 @@ class UnderWay {
     this.#options = options
     this.#name = name
     this.#gate = new Gate(options.concurrency ?? 4)
-    const { signal } = options
+    const { signal, ledger, runtime, limits, context } = options
+    // Wrong options are refused here, before they would fail every run.
+    this.#recorder = createRuntime({ ...runtime, ledger })
+    requireRunOptions(omitUndefined({ limits, context }))
     if (signal?.aborted) this.isStopped = true
     signal?.addEventListener('abort', this.#onAbort)
   }
@@ -311,9 +324,10 @@ class UnderWay {
       this.#runtimes.add(runtime)
       const { id, input, history = [], calls = [] } = each
       const parts = typeof input === 'string' ? [{ type: 'text' as const, text: input }] : input
-      const digest = computeDigest(toCanonicalJson([input, history, calls, agent.definition.digest] as never))
+      const { digest } = agent.definition
+      const key = [this.#name, name, id, input, history, calls, digest, repeat]
       const run = runtime.run(served, [...history, { role: 'user', parts }], {
-        idempotencyKey: ['evaluation', this.#name, name, id, digest, repeat].join(' '),
+        idempotencyKey: `evaluation ${computeDigest(toCanonicalJson(key as never))}`,
         tags: [`evaluation:${this.#name}`, `agent:${name}`, `case:${id}`],
         ...omitUndefined({ limits, context }),
       })
@@ -326,7 +340,7 @@ class UnderWay {
       // The ledger is at fault, not the run.
       if (isOfLedger(error)) throw error
       if (this.isStopped) return undefined
-      return { failure: error instanceof Error ? error.message : String(error) }
+      return { failure: formatError(error) }
     } finally {
       if (runtime) this.#runtimes.delete(runtime)
     }
@@ -350,7 +364,7 @@ class UnderWay {
           return [name, score]
         } catch (error) {
           if (isOfLedger(error)) throw error
-          return [name, { error: error instanceof Error ? error.message : String(error) }]
+          return [name, { error: formatError(error) }]
         }
       }),
     )
@@ -369,13 +383,15 @@ class UnderWay {
 
   /** The scores of a run are feedback on it: once each, however often it is scored alike. */
   async #record(runId: RunId, scores: EvaluatedRun['scores']): Promise<void> {
-    const { ledger, runtime: given } = this.#options
-    const runtime = createRuntime({ ...given, ledger })
     for (const [by, given] of Object.entries(scores)) {
       if ('error' in given) continue
       const { score, note } = given
       const key = `score ${by} ${computeDigest(toCanonicalJson([score, note ?? null]))}`
-      await runtime.feedback(runId, { by, score, ...omitUndefined({ note: note || undefined }) }, { key })
+      await this.#recorder.feedback(
+        runId,
+        { by, score, ...omitUndefined({ note: note || undefined }) },
+        { key },
+      )
     }
   }
 }

@@ -1,5 +1,5 @@
 import { ConfigurationError, createRuntime, defineAgent, type Model } from '@tallystick/core'
-import { omitUndefined, option, requireOptions, type Schema } from '@tallystick/core/internal'
+import { calledModel, omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import type { Scorer, ScoredRun } from './scorers.ts'
 
 /** Options of `judge`. */
@@ -18,10 +18,6 @@ export interface JudgeOptions {
 }
 
 const { anyText, fields, filledText, maybe, numberFrom, recordOf, valueThat } = option
-const aModel: Schema = valueThat(
-  "a model, such as anthropic('…')",
-  (value) => typeof (Object(value) as Partial<Model>).stream === 'function',
-)
 const aScore = valueThat(
   'a score from 0 to 1',
   (value) => typeof value === 'number' && value >= 0 && value <= 1,
@@ -29,7 +25,7 @@ const aScore = valueThat(
 const judgeOptions = fields<JudgeOptions>(
   {
     name: filledText,
-    model: aModel,
+    model: calledModel,
     criteria: filledText,
     verdicts: maybe(recordOf(aScore)),
     budgetUsd: maybe(numberFrom(0)),

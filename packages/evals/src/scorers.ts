@@ -218,6 +218,8 @@ export function readScore(given: Score): {
       `It returned ${describeValue(value)}, and a score is a number from 0 to 1, true or false.`,
     )
   if (anyText(note ?? '') !== undefined) throw new Error('It returned a note that is not a text.')
+  if (costUsd !== undefined && !(Number.isFinite(costUsd) && costUsd >= 0))
+    throw new Error(`It returned the costUsd ${describeValue(costUsd)}, and a cost is a number from 0.`)
   return { score, ...omitUndefined({ note, costUsd }) }
 }
 

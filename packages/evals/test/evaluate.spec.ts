@@ -313,10 +313,12 @@ describe('an evaluation', () => {
         },
       })
       const lines = formatReport(report).split('\n')
-      expect([name, lines.filter((line) => /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(line))]).toEqual([
+      expect([
         name,
-        [],
-      ])
+        lines.filter((line) =>
+          /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(line),
+        ),
+      ]).toEqual([name, []])
       expect(lines.length).toBeLessThan(24)
     }
   })
@@ -335,6 +337,40 @@ describe('an evaluation', () => {
     expect(report.unscored.shown.map(({ what }) => what)).toEqual(
       Array(2).fill('hangs: It took longer than 1 ms.'),
     )
+  })
+
+  it('gives up a scorer that returns or throws what is no score, and goes on', async () => {
+    const report = await evaluate({
+      ...{ cases: teaCases(1), agents: { today: clerk(often(honest)) }, ledger: memoryLedger() },
+      scorers: {
+        nan: () => Number.NaN,
+        free: () => ({ score: 1, costUsd: Number.NaN }),
+        earns: () => ({ score: 1, costUsd: -5 }),
+        bare: () => {
+          throw Object.create(null)
+        },
+        late: async () => await Promise.reject(Symbol('late')),
+      },
+    })
+    expect(report.scoringUsd).toBeUndefined()
+    expect(report.unscored.shown.map(({ what }) => what)).toEqual([
+      'nan: It returned NaN, and a score is a number from 0 to 1, true or false.',
+      'free: It returned the costUsd NaN, and a cost is a number from 0.',
+      'earns: It returned the costUsd -5, and a cost is a number from 0.',
+      expect.stringMatching(/^bare: /),
+      'late: Symbol(late)',
+    ])
+  })
+
+  it('makes a run of its own for each agent and case, whatever spaces are in their names', async () => {
+    const runs: (string | undefined)[] = []
+    const agent = clerk(often(honest))
+    await evaluate({
+      ...{ cases: [teaCase('c d'), teaCase('d')], agents: { b: agent, 'b c': agent }, scorers },
+      ledger: memoryLedger(),
+      onRun: ({ runId }) => void runs.push(runId),
+    })
+    expect(new Set(runs).size).toBe(4)
   })
 
   it('reads no further ahead than it has runs under way', async () => {
@@ -375,6 +411,11 @@ describe('an evaluation', () => {
       [{ cases: [{ ...teaCase('a'), ideal: 'x' } as EvalCase] }, 'Did you mean'],
       [{ dataset: [] }, 'Did you mean'],
       [{ tools: { look_up: 'on' as never } }, 'tools'],
+      [{ limits: { maxTurns: 'x' as never } }, 'limits.maxTurns'],
+      [{ runtime: { price: {} } as never }, 'Did you mean prices'],
+      [{ signal: {} as never }, 'signal'],
+      [{ scorers: { ' ': exact() } }, 'empty name'],
+      [{ agents: { '': clerk(often(honest)) } }, 'empty name'],
     ] as const)
       await expect(evaluate({ ...base, ...wrong })).rejects.toThrow(said)
   })
