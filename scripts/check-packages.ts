@@ -29,6 +29,7 @@ const consumer = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-packages-'
 const env = {
   ...process.env,
   PATH: [join(repository, 'node_modules/.bin'), process.env['PATH']].join(delimiter),
+  TALLYSTICK_PUBLISHED: join(consumer, 'node_modules'),
 }
 let faults = 0
 
@@ -158,6 +159,10 @@ const inspectorProgram = `
     serving.kill()
   }`
 
+/** Pages whose programs use most of the packages. */
+const followed =
+  'docs/(approval-rules|evaluation|run-options|schedules|server|testing|tools).md can be followed step by step'
+
 try {
   const packing = ['-y', 'pnpm@12', '-r', '--filter', './packages/*', 'pack', '--pack-destination', consumer]
   demand('packages pack', 'npx', packing, repository)
@@ -188,6 +193,12 @@ try {
   for (const [, { name, bin = {} }] of installed)
     for (const [command, path] of Object.entries(bin))
       demand(`${command} starts`, 'node', [join('node_modules', name, path), '--help'])
+  demand(
+    'pages can be followed with packages as they are published',
+    'vitest',
+    ['run', '--mode', 'thorough', 'scripts/test/docs-pages.spec.ts', '-t', followed],
+    repository,
+  )
   console.log(`packages: ${installed.length} packed, ${entries.length} entries loaded, ${faults} faults`)
   process.exitCode = faults > 0 ? 1 : 0
 } finally {

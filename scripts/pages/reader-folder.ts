@@ -14,6 +14,9 @@ import { dirname, join } from 'node:path'
 
 const repository = join(import.meta.dirname, '../..')
 const packages = readdirSync(join(repository, 'packages'))
+/** Where the packages of this repository come from: their sources, or a folder of packages as they are published. */
+const published = process.env['TALLYSTICK_PUBLISHED']
+const sources = published === undefined ? join(repository, 'packages') : join(published, '@tallystick')
 
 /** Makes an empty folder for a program of ECMAScript modules. */
 export function makeFolder(): string {
@@ -36,7 +39,7 @@ export function install(folder: string, names: readonly string[]): void {
 
 function findHome(name: string): string {
   const own = /^@tallystick\/(.+)$/.exec(name)?.[1]
-  if (own !== undefined) return join(repository, 'packages', own)
+  if (own !== undefined) return join(sources, own)
   const roots = [repository, ...packages.map((each) => join(repository, 'packages', each))]
   const found = roots.map((root) => join(root, 'node_modules', name)).find((home) => existsSync(home))
   if (found === undefined) throw new Error(`No package of this repository depends on ${name}.`)
