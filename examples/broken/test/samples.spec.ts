@@ -14,8 +14,14 @@ function readShown(path: string, message = ''): readonly [sample: string, printe
   const text = readFileSync(new URL(path, import.meta.url), 'utf8')
   const [, sample = 'no sample'] = /^```text\n(Not so: [^]*?)\n```$/m.exec(text) ?? []
   const [beginning = '', end] = sample.split(/\n *…(?=\n)/)
-  if (end === undefined) return [sample, message]
-  return [beginning + end, message.slice(0, beginning.length) + message.slice(-end.length)]
+  if (end === undefined) return [withoutTimes(sample), withoutTimes(message)]
+  const printed = message.slice(0, beginning.length) + message.slice(-end.length)
+  return [withoutTimes(beginning + end), withoutTimes(printed)]
+}
+
+/** Ids begin with the time, which is later for each run that the process has played before. */
+function withoutTimes(message: string): string {
+  return message.replaceAll(/\b(call_|)[0-9a-f]{8}-?[0-9a-f]{4}(?=-?7[0-9a-f]{3})/g, '$1…')
 }
 
 it('the README of the broken examples shows what is said of the tool that writes twice', async () => {
