@@ -57,6 +57,7 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
       [search({ ...asked, turn: 1 }, { by: 'run', run: found }), bySeq],
       [search(ofCall, { by: 'call', run: found }), /(using|on) event_call/],
       [search(asked, place), /(using|on) event_pkey/],
+      [search({ ...asked, types: ['tool_deferred'] }, { ...place, toPos: 6_000 }), /(using|on) event_rare/],
       [() => findRuns(database, ofCall), /event_call[^]*run_pkey|run_pkey[^]*event_call/],
       [() => findPlaces(database, { ...everyEvent, fromAt: 5, toAt: 6 }), /event_at/],
       [() => findPlaces(database, everyEvent), /event_pkey/],

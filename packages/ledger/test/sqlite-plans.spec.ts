@@ -94,6 +94,26 @@ describe('the statement by which verify finds removals of no event', () => {
   })
 })
 
+describe('a search of all runs for calls that wait, or for schedules', () => {
+  it.each(['tool_deferred', 'schedule_set'] as const)('goes through the index of %s', async (type) => {
+    const { path } = await ledgerFile()
+    const statements = await statementsOf(async () => {
+      const ledger = sqliteLedger(path)
+      onTestFinished(() => ledger.close())
+      expect(await Array.fromAsync(ledger.find({ types: [type] }))).toEqual([])
+    })
+    const database = new BetterSqlite3(path, { readonly: true })
+    onTestFinished(() => void database.close())
+    const [plan] = statements
+      .filter((text) => text.includes('previous'))
+      .map((text) => planOf(database, text))
+    expect(plan).toEqual([
+      'SEARCH event USING INDEX event_rare (type=? AND pos>? AND pos<?)',
+      expect.stringMatching(/^SEARCH previous USING INDEX/),
+    ])
+  })
+})
+
 describe('a look at what is due', () => {
   it('goes through the index of due runs alone, from the run after which it goes on', async () => {
     const { path, runId } = await ledgerFile()

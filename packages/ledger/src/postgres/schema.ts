@@ -1,5 +1,6 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
+import { isRareText } from '../store/find-events.ts'
 import {
   createClient,
   droppedCode,
@@ -52,6 +53,7 @@ export const indexes: readonly string[] = [
   'unique index event_tail on @.event (xid, pos)',
   'unique index event_call on @.event (tool_call_id, run_id, type, attempt) where tool_call_id is not null',
   'index event_at on @.event (at)',
+  `index event_rare on @.event (type, pos) where ${isRareText}`,
   'unique index inbox_key on @.inbox (run_id, key)',
   'index inbox_open on @.inbox (run_id, pos) where taken_seq is null',
   'index removal_event on @.removal (run_id, seq)',

@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3'
+import { isRareText } from '../store/find-events.ts'
 
 /** The `application_id` of a ledger file: the letters TLSK. */
 export const applicationId: number = 0x544c534b
@@ -47,6 +48,8 @@ const indexes: readonly string[] = [
   // A start, a decision and a result of a call are recorded once; and events are found by their call.
   `create unique index event_call on event (tool_call_id, run_id, type, attempt) where tool_call_id is not null`,
   'create index event_at on event (at)',
+  // Few events of a ledger, which are found among all of it: the schedules, and the calls that wait.
+  `create index event_rare on event (type, pos) where ${isRareText}`,
   'create index inbox_open on inbox (run_id, pos) where taken_seq is null',
   // Finds runs that have something to do, however many wait.
   'create index run_due on run (due_at) where due_at is not null',

@@ -25,6 +25,11 @@ export interface AskedEvents {
   readonly toAt: number
 }
 
+/** Types that an index of their own finds, however many other events a ledger has. */
+const rareTypes: readonly EventType[] = ['schedule_set', 'tool_deferred']
+/** The condition of that index. */
+export const isRareText: string = rareTypes.map((type) => `type = '${type}'`).join(' or ')
+
 /** Asks for every event. */
 export const everyEvent: AskedEvents = {
   turn: null,
@@ -183,9 +188,11 @@ export async function searchBatch(
   after: Cursor,
 ): Promise<FoundBatch> {
   const order = source.by === 'place' ? 'pos' : 'seq'
-  // The index by call passes over nothing, so there is no need to stop on the way.
+  const [type = ''] = source.by === 'place' && asked.types?.length === 1 ? asked.types : []
+  const isRare = (rareTypes as readonly string[]).includes(type)
+  // The indexes by call and by type pass over nothing, so there is no need to stop on the way.
   const last = source.by === 'place' ? source.toPos : source.run.headSeq
-  const far = source.by === 'call' ? last : after[order] + maxScanned
+  const far = source.by === 'call' || isRare ? last : after[order] + maxScanned
   const scanned = { ...after, [order]: Math.min(far, last) }
   // Additions keep planners from another index than that of the source.
   const [conditions, values] = writeConditions((value) => [
@@ -195,7 +202,9 @@ export async function searchBatch(
       `event.tool_call_id = ${value(asked.toolCallId)} and event.run_id || '' = ${value(source.run.runId)}`,
     isTimed(asked) && `event.at + 0 >= ${value(asked.fromAt)} and event.at + 0 <= ${value(asked.toAt)}`,
     asked.turn !== null && `event.turn + 0 = ${value(asked.turn)}`,
-    asked.types && `event.type || '' in (${asked.types.map(value).join(', ')})`,
+    // In the text, since a planner has to see that the index holds it.
+    isRare && `event.type = '${type}'`,
+    !isRare && asked.types && `event.type || '' in (${asked.types.map(value).join(', ')})`,
   ])
   const rows = await askBatch<FoundRow>(selectLinked(conditions), [order], values)
   const lastRow = rows.at(-1)
