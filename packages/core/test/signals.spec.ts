@@ -81,6 +81,29 @@ describe('an event', () => {
     ])
   })
 
+  it('delivered again, settles no call of a run that has begun since, and one that waited all the time', async () => {
+    const wait = calls({ for: 'paid' })
+    const { agent, runtime, clock, settled, resultsOf } = world(wait, wait, { text: 'Done.' }, wait)
+    const begin = async () => {
+      const run = runtime.run(agent, 'Go.')
+      expect(await settled(run.result)).toMatchObject({ status: 'suspended' })
+      clock.advance(1_000)
+      return run
+    }
+    const [first, waiting] = [await begin(), await begin()]
+    // A process that died after the first of its two calls.
+    const mayWake = (runId: RunId): boolean => runId === first.id
+    expect(await settled(runtime.signal('paid', 'one', { key: 'k1', mayWake }))).toEqual([first.id])
+    await settled(first.result)
+    clock.advance(1_000)
+    const later = await begin()
+    expect(await settled(runtime.signal('paid', 'one', { key: 'k1' }))).toEqual([waiting.id])
+    expect(await settled(waiting.result)).toMatchObject({ status: 'done' })
+    expect(await resultsOf(waiting.id)).toEqual([['success', 'one']])
+    expect(await settled(later.result)).toMatchObject({ status: 'suspended' })
+    expect(await settled(runtime.signal('paid', 'two', { key: 'k2' }))).toEqual([later.id])
+  })
+
   it('settles two calls of one run that wait for it together', async () => {
     const { agent, runtime, settled, resultsOf } = world(calls({ for: 'paid' }, { for: 'paid', at: 'b' }))
     const run = runtime.run(agent, 'Go.')

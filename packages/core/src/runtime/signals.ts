@@ -42,27 +42,25 @@ export async function signalRuns(
   ]
   const toKey = (toolCallId: ToolCallId): string => `event ${toCanonicalJson([name, key])} ${toolCallId}`
   const woken = new Set<RunId>()
-  for (const waits of (await readWaits(parts.ledger, name)).values()) {
-    for (const { deferred, result } of waits) {
-      const { runId, toolCallId, seq } = deferred
-      if (result) continue
-      const cameBefore = waits.some(
-        (other) =>
-          other.result &&
-          other.result.seq < seq &&
-          other.result.inboxKey === toKey(other.deferred.toolCallId),
-      )
-      if (cameBefore || (mayWake && !(await mayWake(runId)))) continue
-      const settle = {
-        type: 'settle',
-        toolCallId,
-        outcome: 'success',
-        content,
-        ...omitUndefined({ by }),
-      } as const
-      const { accepted, wake } = await postCommand(parts, runId, settle, { key: toKey(toolCallId) })
-      if (accepted) woken.add(wake)
-    }
+  const waits = await readWaits(parts.ledger, name)
+  const settled = waits.flatMap(({ deferred, result }) =>
+    result?.inboxKey === toKey(deferred.toolCallId) ? [result] : [],
+  )
+  for (const { deferred, result } of waits) {
+    const { runId, toolCallId, seq, at } = deferred
+    if (result) continue
+    // Runs of several processes have no order but that of their clocks. In doubt a call that waits is settled, not left to wait.
+    const cameBefore = settled.some((other) => (other.runId === runId ? other.seq < seq : other.at < at))
+    if (cameBefore || (mayWake && !(await mayWake(runId)))) continue
+    const settle = {
+      type: 'settle',
+      toolCallId,
+      outcome: 'success',
+      content,
+      ...omitUndefined({ by }),
+    } as const
+    const { accepted, wake } = await postCommand(parts, runId, settle, { key: toKey(toolCallId) })
+    if (accepted) woken.add(wake)
   }
   if (drive)
     for (const runId of woken)
@@ -78,22 +76,17 @@ async function canDrive(runId: RunId, { parts }: RunRegistry): Promise<boolean> 
   return (await parts.leases.elsewhereMs(runId)) === 0
 }
 
-/** The calls of all runs that have waited for an event, by run. */
-async function readWaits(
-  ledger: RunRegistry['parts']['ledger'],
-  name: string,
-): Promise<ReadonlyMap<RunId, readonly Wait[]>> {
+/** The calls of all runs that have waited for an event, in the order in which they began to. */
+async function readWaits(ledger: RunRegistry['parts']['ledger'], name: string): Promise<readonly Wait[]> {
   const receipt = toEventReceipt(name)
-  const waits = new Map<RunId, Wait[]>()
+  const waits: Wait[] = []
   for await (const deferred of ledger.find({ types: ['tool_deferred'] })) {
     if (deferred.type !== 'tool_deferred' || deferred.receipt !== receipt) continue
     const { runId, toolCallId } = deferred
     let result: EventOf<'tool_result'> | undefined
     for await (const event of ledger.find({ runId, toolCallId, types: ['tool_result'] }))
       if (event.type === 'tool_result') result = event
-    const others = waits.get(runId)
-    if (others) others.push({ deferred, result })
-    else waits.set(runId, [{ deferred, result }])
+    waits.push({ deferred, result })
   }
   return waits
 }
