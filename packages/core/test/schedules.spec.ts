@@ -117,6 +117,38 @@ describe('a schedule', () => {
     })
   })
 
+  it.each([
+    ['time', { every: hour }, { every: 2 * hour }],
+    ['input', { every: hour }, { every: hour, input: 'Other.' }],
+  ])('set at once under one name with another %s has what the later one says', async (_, first, second) => {
+    const { agent, ledger, runtime, process, even } = world()
+    const other = process()
+    const set = async (by: Runtime, own: { readonly every: number }) =>
+      await by.schedule(agent, { name: 'n', input: 'Go.', ...own })
+    for (const [one, two] of [
+      [runtime, runtime],
+      [runtime, other],
+    ] as const) {
+      const records = await waitUntilSettled(even, Promise.all([set(one, first), set(two, second)]))
+      const [left, ...more] = await Array.fromAsync(runtime.schedules())
+      expect(more).toEqual([])
+      expect(new Set(records.map(({ scheduleId }) => scheduleId)).size).toBe(2)
+      expect(records.map(({ everyMs }) => everyMs)).toEqual([first.every, second.every])
+      expect(records.map(({ scheduleId }) => scheduleId)).toContain(left?.scheduleId)
+      await runtime.send(left!.scheduleId, { type: 'cancel', reason: 'Next.' })
+    }
+    expect(await runsStarted(ledger)).toEqual([])
+  })
+
+  it.each([undefined, {}])('is refused without an agent, as a run that is enqueued is: %j', async (agent) => {
+    const { runtime } = world()
+    for (const set of [
+      () => runtime.schedule(agent as never, { every: hour, input: 'Go.' }),
+      () => runtime.enqueue(agent as never, 'Go.'),
+    ])
+      await expect(set()).rejects.toThrow(/the given agent .*made with defineAgent/)
+  })
+
   it('fires once over two processes, also where the first one dies', async () => {
     const site = world()
     const { ledger, agent, runtime, process } = site

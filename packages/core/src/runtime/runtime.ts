@@ -129,7 +129,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         return await postCommand(runs.parts, runId, command, own)
       }),
     enqueue: (agent, input, ...[own = {}]) =>
-      runs.answer(`A run of ${agent.name} was not enqueued, and nobody waited for it`, async () => {
+      runs.answer('A run was not enqueued, and nobody waited for it', async () => {
         requireRunOptions(own)
         requireNoWait('enqueue', own.whenBusy)
         const { driver, same } = runs.start(agent, input, own, { isQueued: true })
@@ -138,9 +138,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         return driver.runId
       }),
     schedule: (agent, own) =>
-      runs.answer(`A schedule of ${agent.name} was not set, and nobody waited for it`, () =>
-        setSchedule(runs, agent, own),
-      ),
+      runs.answer('A schedule was not set, and nobody waited for it', () => setSchedule(runs, agent, own)),
     signal: (name, payload, own = {}) =>
       runs.answer(`The event ${name} was not sent, and nobody waited for it`, () =>
         signalRuns(runs, name, payload, own),

@@ -78,20 +78,29 @@ export async function setSchedule(
   })
   const wanted = { ...command, ...omitUndefined({ subject: own.subject }), schedule, history: before }
   const replaced: RunState[] = []
-  for (let place = 1; ; place++) {
+  for (let place = 1; ;) {
     // Removed and replaced ones keep their ids.
     const runId = name === undefined ? command.runId : deriveRunId(`schedule ${name} ${place}`)
     const there = await loadState(ledger, runId)
-    if (there?.phase === 'done') continue
-    if (there && !isSame(there, wanted)) {
-      replaced.push(there)
+    if (there && (there.phase === 'done' || !isSame(there, wanted))) {
+      if (there.phase !== 'done') replaced.push(there)
+      place++
       continue
     }
-    const { driver, same } = runs.start(agent, input, own, { runId, given, schedule, isQueued: !drive })
-    await same
-    if (drive) await driver.created
-    else await driver.result
-    if (drive && there) driver.drive({ withChildren: false })
+    try {
+      const { driver, same } = runs.start(agent, input, own, { runId, given, schedule, isQueued: !drive })
+      await same
+      if (drive) await driver.created
+      else await driver.result
+      if (drive && there) driver.drive({ withChildren: false })
+    } catch (error) {
+      if (!(error instanceof ConfigurationError) || error.code !== 'key_used') throw error
+      // Set otherwise in this moment: the one that came later replaces it.
+      if ((await loadState(ledger, runId)) === undefined) await runs.ensureDriver(runId).created
+      continue
+    }
+    const begun = (await loadState(ledger, runId))?.schedule
+    if (begun && !isSameJson(pickSchedule(begun), schedule)) continue
     for (const state of replaced)
       await runs
         .driverFor(state.runId, own)
