@@ -57,6 +57,15 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
   ['limits in a Map', define({ limits: new Map([['maxTurns', 2]]) }), 'limits is a Map; expected an object'],
   ['limits in a Set', define({ limits: new Set() }), 'limits is a Set; expected an object'],
   ['a Date for limits', define({ limits: new Date(0) }), 'limits is a Date; expected an object'],
+  ['a Date that is none', define({ limits: new Date(Number.NaN) }), 'limits is an invalid Date; expected'],
+  ...[undefined, null].map(
+    (input) =>
+      [
+        `the input ${input}`,
+        () => runtime().run(agent, input as never),
+        'A run needs input: a text',
+      ] as const,
+  ),
   [
     'a limit of a prototype',
     define({ limits: Object.create({ maxTurns: 2 }) }),

@@ -314,7 +314,8 @@ export function toUserMessage(input: string | readonly UserPart[]): UserMessage 
   const given: UserMessage = { role: 'user', parts }
   // The copy is checked, not the original, which may return something else at each read.
   const message = isJson(given) ? deepFreeze(given) : given
-  if (input === '' || (Array.isArray(input) && input.length === 0)) {
+  const isMissing: boolean = input === undefined || input === null
+  if (isMissing || input === '' || (Array.isArray(input) && input.length === 0)) {
     throw new ConfigurationError(
       'A run needs input: a text, or message parts; providers refuse an empty message.',
     )

@@ -91,7 +91,8 @@ function describe(value: unknown): string {
   if (typeof value !== 'object') return typeof value
   if (value instanceof Map) return 'a Map'
   if (value instanceof Set) return 'a Set'
-  return value instanceof Date ? 'a Date' : 'an object'
+  if (!(value instanceof Date)) return 'an object'
+  return Number.isNaN(Number(value)) ? 'an invalid Date' : 'a Date'
 }
 
 /** Returns true for a function that is written as async. Any other one may return a promise all the same. */
