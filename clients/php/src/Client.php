@@ -14,8 +14,8 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamFactoryInterface;
 
 /**
- * Speaks to a Tallystick server over HTTP. Commands throw a `Problem` that the server answers; a command that is sent again under the
- * same key takes effect once.
+ * Speaks to a Tallystick server over HTTP. Commands throw a `Problem` that the server answers; a start or a message that is sent again
+ * under the same key takes effect once.
  */
 final class Client
 {
@@ -101,29 +101,29 @@ final class Client
     }
 
     /**
-     * Approves a call as it was shown: if its input or attempt has changed since, the server refuses.
+     * Approves a call as it was shown: if its input or attempt has changed since, the server refuses. A call is decided once, so a
+     * second try after a lost answer is refused as `not_awaiting_approval`, or as `approved_before` where more people have to approve.
      *
      * @param array<string, mixed>|null $input runs in place of the shown one
      * @param array{for: 'session'|'equal_input', expiresInMs: int}|null $standing also approves later calls
      */
     public function approve(string $runId, PendingApproval $call, ?array $input = null, ?string $reason = null, ?array $standing = null): void
     {
-        $more = array_filter(['input' => $input === null ? null : (object) $input, 'reason' => $reason, 'standing' => $standing]);
-        $this->send('POST', "/runs/{$this->id($runId)}/approve", $call->question() + $more, $this->keyOf('approve', $call));
+        $more = ['input' => $input === null ? null : (object) $input, 'reason' => $reason, 'standing' => $standing];
+        $this->send('POST', "/runs/{$this->id($runId)}/approve", $call->question() + $more);
     }
 
     /** Denies a call. The model reads the reason. */
     public function deny(string $runId, PendingApproval $call, string $reason): void
     {
         $body = $call->question() + ['reason' => $reason];
-        $this->send('POST', "/runs/{$this->id($runId)}/deny", $body, $this->keyOf('deny', $call));
+        $this->send('POST', "/runs/{$this->id($runId)}/deny", $body);
     }
 
     /** Ends a standing approval, by the id of the call that was approved. */
     public function withdraw(string $runId, string $toolCallId, ?string $reason = null): void
     {
-        $body = array_filter(['standing' => $toolCallId, 'reason' => $reason]);
-        $this->send('POST', "/runs/{$this->id($runId)}/withdraw", $body);
+        $this->send('POST', "/runs/{$this->id($runId)}/withdraw", ['standing' => $toolCallId, 'reason' => $reason]);
     }
 
     /** Gives the result of a call whose work was done here. Giving it again changes nothing. */
@@ -147,7 +147,7 @@ final class Client
     /** Stops a run. What is finished stays on record. */
     public function cancel(string $runId, ?string $reason = null): void
     {
-        $this->send('POST', "/runs/{$this->id($runId)}/cancel", array_filter(['reason' => $reason]));
+        $this->send('POST', "/runs/{$this->id($runId)}/cancel", ['reason' => $reason]);
     }
 
     /** Adds a message that the model reads before its next call. */
@@ -196,7 +196,7 @@ final class Client
     }
 
     /**
-     * @param array<string, mixed>|null $body
+     * @param array<string, mixed>|null $body what is null is left out
      * @return array<string, mixed>
      */
     private function send(string $method, string $path, ?array $body = null, ?string $key = null): array
@@ -206,7 +206,8 @@ final class Client
             $request = $request->withHeader('idempotency-key', $key);
         }
         if ($body !== null) {
-            $json = json_encode((object) $body, JSON_THROW_ON_ERROR);
+            $given = array_filter($body, fn (mixed $each): bool => $each !== null);
+            $json = json_encode((object) $given, JSON_THROW_ON_ERROR);
             $request = $request->withHeader('content-type', 'application/json')->withBody($this->streams->createStream($json));
         }
         $response = $this->http->sendRequest($request);
@@ -242,10 +243,5 @@ final class Client
     private function id(string $runId): string
     {
         return rawurlencode($runId);
-    }
-
-    private function keyOf(string $decision, PendingApproval $call): string
-    {
-        return "$decision-$call->toolCallId-$call->attempt";
     }
 }

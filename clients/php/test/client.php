@@ -34,6 +34,9 @@ $client->steer($runId, 'Be quick.', "$argv[1]-steer");
 $client->queue($runId, 'Then say thanks.');
 [$question] = $client->result($runId)->pendingApprovals;
 echo 'resumed: ', $refused(fn () => $client->resume($runId)), "\n";
+$standing = ['for' => 'session', 'expiresInMs' => 60000];
+echo 'other input for later calls: ', $refused(fn () => $client->approve($runId, $question, ['article' => 'lamp', 'pieces' => 2], null, $standing)), "\n";
+// The refused decision is not in the way of the next one.
 $client->approve($runId, $question, ['article' => 'lamp', 'pieces' => 2], 'less', null);
 [$order] = $client->result($runId)->deferredCalls;
 echo json_encode($order->input), "\n";

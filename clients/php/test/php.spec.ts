@@ -28,6 +28,7 @@ describe.skipIf(!isThere)('the client in PHP', () => {
     expect(printed.split('\n')).toEqual([
       'settled twice: accepted',
       'resumed: accepted',
+      'other input for later calls: 409 not_supported',
       '{"article":"lamp","pieces":2}',
       'done cancelled',
       'cancelled again: 409 run_finished',
