@@ -216,6 +216,7 @@ class UnderWay {
   readonly #runtimes = new Set<Runtime>()
   /** Gives the feedback. */
   readonly #recorder: Runtime
+  readonly #stopping = Promise.withResolvers<never>()
   isStopped = false
   /** A case was not done. */
   hasLeft = false
@@ -228,18 +229,17 @@ class UnderWay {
     // Wrong options are refused here, before they would fail every run.
     this.#recorder = createRuntime({ ...runtime, ledger })
     requireRunOptions(omitUndefined({ limits, context }))
+    this.#stopping.promise.catch(() => {})
     if (signal?.aborted) this.isStopped = true
     signal?.addEventListener('abort', this.#onAbort)
   }
 
-  readonly #onAbort = (): void => {
-    this.isStopped = true
-    for (const runtime of this.#runtimes) void runtime.drain(0)
-  }
+  readonly #onAbort = (): void => void this.stop()
 
   /** Starts nothing more, and waits for what is under way to rest. */
   async stop(): Promise<void> {
     this.isStopped = true
+    this.#stopping.reject(new Error('The evaluation was stopped.'))
     this.#options.signal?.removeEventListener('abort', this.#onAbort)
     await Promise.all([...this.#runtimes].map((runtime) => runtime.drain(0)))
   }
@@ -287,10 +287,12 @@ class UnderWay {
           output: result.output === undefined ? result.text : (result.output as Json),
           evaluation: {
             name: this.#name,
-            ledger: this.#options.ledger,
-            runtime: this.#options.runtime ?? {},
+            run: async (own, input, options) =>
+              await this.#withRuntime(own, async (runtime) => await runtime.run(own, input, options).result),
           },
         })
+    // What was scored in the meantime may lack the verdict of a judge that was interrupted.
+    if (this.isStopped && Object.values(scores).some((given) => 'error' in given)) return undefined
     const { usage, costUsd, runId } = result
     await this.#record(runId, scores)
     const recorded = each.calls?.filter(({ child }) => child !== true)
@@ -316,33 +318,43 @@ class UnderWay {
   ): Promise<
     { readonly result: RunResult } | { readonly result?: undefined; readonly failure: string } | undefined
   > {
-    const { ledger, tools = {}, limits, context, runtime: given } = this.#options
-    let runtime: Runtime | undefined
+    const { tools = {}, limits, context } = this.#options
     try {
       const served = serveAgent(agent, each, tools)
-      runtime = createRuntime({ ...given, ledger, agents: [served] })
-      this.#runtimes.add(runtime)
       const { id, input, history = [], calls = [] } = each
       const parts = typeof input === 'string' ? [{ type: 'text' as const, text: input }] : input
       const { digest } = agent.definition
       const key = [this.#name, name, id, input, history, calls, digest, repeat]
-      const run = runtime.run(served, [...history, { role: 'user', parts }], {
-        idempotencyKey: `evaluation ${computeDigest(toCanonicalJson(key as never))}`,
-        tags: [`evaluation:${this.#name}`, `agent:${name}`, `case:${id}`],
-        ...omitUndefined({ limits, context }),
+      return await this.#withRuntime(served, async (runtime) => {
+        const run = runtime.run(served, [...history, { role: 'user', parts }], {
+          idempotencyKey: `evaluation ${computeDigest(toCanonicalJson(key as never))}`,
+          tags: [`evaluation:${this.#name}`, `agent:${name}`, `case:${id}`],
+          ...omitUndefined({ limits, context }),
+        })
+        const result = await run.result
+        if (result.status === 'interrupted') return undefined
+        if (result.status !== 'suspended') return { result }
+        await run.cancel({ by: canceller, reason: describeWait(result) })
+        return { result: await run.result }
       })
-      const result = await run.result
-      if (result.status === 'interrupted') return undefined
-      if (result.status !== 'suspended') return { result }
-      await run.cancel({ by: canceller, reason: describeWait(result) })
-      return { result: await run.result }
     } catch (error) {
       // The ledger is at fault, not the run.
       if (isOfLedger(error)) throw error
       if (this.isStopped) return undefined
       return { failure: formatError(error) }
+    }
+  }
+
+  /** Lends a runtime that is drained if the evaluation is stopped. */
+  async #withRuntime<T>(agent: Agent<unknown>, use: (runtime: Runtime) => Promise<T>): Promise<T> {
+    const { ledger, runtime: given } = this.#options
+    const runtime = createRuntime({ ...given, ledger, agents: [agent] })
+    if (this.isStopped) return await this.#stopping.promise
+    this.#runtimes.add(runtime)
+    try {
+      return await use(runtime)
     } finally {
-      if (runtime) this.#runtimes.delete(runtime)
+      this.#runtimes.delete(runtime)
     }
   }
 
@@ -378,7 +390,7 @@ class UnderWay {
     const stopTimer = clock.schedule(scorerTimeoutMs, () =>
       late.reject(new Error(`It took longer than ${scorerTimeoutMs} ms.`)),
     )
-    return await Promise.race([work(), late.promise]).finally(stopTimer)
+    return await Promise.race([work(), late.promise, this.#stopping.promise]).finally(stopTimer)
   }
 
   /** The scores of a run are feedback on it: once each, however often it is scored alike. */

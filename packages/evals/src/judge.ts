@@ -1,4 +1,4 @@
-import { ConfigurationError, createRuntime, defineAgent, type Model } from '@tallystick/core'
+import { ConfigurationError, defineAgent, type Model } from '@tallystick/core'
 import { calledModel, omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import type { Scorer, ScoredRun } from './scorers.ts'
 
@@ -75,14 +75,13 @@ export function judge(options: JudgeOptions): Scorer {
     taken += maxCostUsd ?? 0
     let costUsd = 0
     try {
-      const { name: evaluation, ledger, runtime } = run.evaluation
+      const { evaluation } = run
       const { runId } = run.result
-      const judging = createRuntime({ ...runtime, ledger, agents: [agent] }).run(agent, describeRun(run), {
+      const result = await evaluation.run(agent, describeRun(run), {
         idempotencyKey: `judge ${name} ${agent.definition.digest} ${runId}`,
-        tags: [`evaluation:${evaluation}`, `judge:${name}`],
+        tags: [`evaluation:${evaluation.name}`, `judge:${name}`],
         metadata: { judges: runId },
       })
-      const result = await judging.result
       costUsd = result.costUsd ?? 0
       const { reason, verdict } = Object(result.output) as Partial<Verdict>
       const score = verdict === undefined || !Object.hasOwn(verdicts, verdict) ? undefined : verdicts[verdict]

@@ -1,4 +1,4 @@
-import type { Ledger, OutputSchema, RunResult, RuntimeEvent, RuntimeOptions } from '@tallystick/core'
+import type { Agent, OutputSchema, RunOptions, RunResult, RuntimeEvent } from '@tallystick/core'
 import { createSchemaReader, omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import { type Json, type JsonObject, toCanonicalJson } from '@tallystick/core/vocabulary'
 import type { EvalCase } from './case.ts'
@@ -17,11 +17,10 @@ export interface ScoredRun {
   /** The calls that the model asked for, in order; without those of child runs. */
   readonly calls: readonly { readonly tool: string; readonly input: JsonObject }[]
   readonly events: readonly RuntimeEvent[]
-  /** Where the evaluation is recorded, and how its runtimes are made: for scorers that run an agent of their own. */
   readonly evaluation: {
     readonly name: string
-    readonly ledger: Ledger
-    readonly runtime: Omit<RuntimeOptions, 'ledger' | 'agents'>
+    /** Runs an agent of the scorer in the ledger of the evaluation; interrupted if the evaluation is stopped. */
+    run(agent: Agent<unknown>, input: string, options?: RunOptions): Promise<RunResult>
   }
 }
 

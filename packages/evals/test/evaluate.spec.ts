@@ -339,6 +339,21 @@ describe('an evaluation', () => {
     )
   })
 
+  it('gives up a scorer when it is stopped, and scores the run when it goes on', async () => {
+    const stopping = new AbortController()
+    const ledger = memoryLedger()
+    const asked = { cases: teaCases(1), agents: { today: clerk(often(honest)) }, ledger, name: 'tea' }
+    const hangs = async (): Promise<number> => {
+      stopping.abort()
+      return await new Promise<never>(() => {})
+    }
+    const stopped = await evaluate({ ...asked, scorers: { slow: hangs }, signal: stopping.signal })
+    expect(stopped).toMatchObject({ isComplete: false, cases: 0, unscored: { count: 0 } })
+    const report = await evaluate({ ...asked, scorers: { slow: () => 1 } })
+    expect(report).toMatchObject({ isComplete: true, cases: 1 })
+    expect((await Array.fromAsync(ledger.runs())).length).toBe(1)
+  })
+
   it('gives up a scorer that returns or throws what is no score, and goes on', async () => {
     const report = await evaluate({
       ...{ cases: teaCases(1), agents: { today: clerk(often(honest)) }, ledger: memoryLedger() },

@@ -1,4 +1,4 @@
-import { memoryLedger, type RunResult } from '@tallystick/core'
+import type { RunResult } from '@tallystick/core'
 import type { Json } from '@tallystick/core/vocabulary'
 import {
   contains,
@@ -31,7 +31,7 @@ function runOf(
       }),
     },
     ...{ agent: 'today', result: {} as RunResult, text, output, calls, events: [] },
-    evaluation: { name: 'x', ledger: memoryLedger(), runtime: {} },
+    evaluation: { name: 'x', run: () => Promise.reject(new Error('nothing runs here')) },
   }
 }
 
