@@ -43,6 +43,10 @@ describe('an evaluation from the command line', () => {
     const hostile = String.raw`{ 'a\u001b[2Jb': () => NaN, odd: (run) => ({ score: 0.5, note: '\u202e\u001b]0;x\u0007' }) }`
     await writeFile(at('hostile.mjs'), evaluation(path, hostile))
     await writeFile(at('empty.mjs'), evaluation('[]', '{ exact: evals.exact() }'))
+    const cut = [...'abcdefghi'].map((id) => JSON.stringify({ id, input: 'x', expected: 'Four.' }))
+    await writeFile(at('cut.jsonl'), `${cut.join('\n')}\n{"id":"j","inp`)
+    const onCut = evaluation(JSON.stringify(at('cut.jsonl')), '{ exact: evals.exact() }, concurrency: 1')
+    await writeFile(at('cut.mjs'), onCut)
     await writeFile(at('none.mjs'), 'export default { agents: [] }')
   })
   afterAll(() => rm(folder, { recursive: true }))
@@ -136,6 +140,16 @@ export default {
     expect(stdout).toContain('It returned NaN')
     expect(stderr).toContain('2 scores could not be given.')
     expect(code).toBe(1)
+  })
+
+  it('says how to go on from a case file that ends in the middle of a line', async () => {
+    const { code, stderr } = await tallystickHere('evaluate', at('cut.db'), at('cut.mjs'))
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(
+        /this makes those that are missing:\n {2}tallystick evaluate .* --name \S+\n[^]*Line 10 of .* is not JSON: Unterminated/,
+      ) as string,
+    })
   })
 
   it.each([

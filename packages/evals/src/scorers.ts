@@ -77,6 +77,8 @@ export function contains(...texts: readonly string[]): Scorer {
 
 function requireText(run: ScoredRun): string {
   const expected = requireExpected(run)
+  if (expected === '')
+    throw new Error(`Case ${run.case.id} expects an empty text, which every answer contains. Use exact().`)
   return typeof expected === 'string' ? expected : toCanonicalJson(expected)
 }
 
@@ -119,6 +121,10 @@ function parseJson(text: string): Json | undefined {
   }
 }
 
+type MadeCall = ScoredRun['calls'][number]
+type WantedCall = NonNullable<ToolCallsOptions['expected']>[number]
+type Fits = (made: MadeCall, wanted: WantedCall) => boolean
+
 /** How calls are compared. */
 export interface ToolCallsOptions {
   /** Default: the calls of the recorded run. An input that is left out fits any. */
@@ -137,12 +143,7 @@ export function toolCalls(options: ToolCallsOptions = {}): Scorer {
     'toolCalls',
     fields<ToolCallsOptions>({
       expected: maybe(
-        option.listOf(
-          fields<{ readonly tool: string; readonly input?: JsonObject | undefined }>({
-            tool: filledText,
-            input: maybe(option.anyObject),
-          }),
-        ),
+        option.listOf(fields<WantedCall>({ tool: filledText, input: maybe(option.anyObject) })),
       ),
       order: maybe(option.oneOf(['strict', 'any_order', 'includes'])),
       inputs: maybe(trueOrFalse),
@@ -153,7 +154,7 @@ export function toolCalls(options: ToolCallsOptions = {}): Scorer {
   return ({ case: { id, calls: recorded }, calls }) => {
     const expected = given ?? recorded?.filter(({ child }) => child !== true)
     if (expected === undefined) throw new Error(`Case ${id} has no recorded calls to compare with.`)
-    const fits = (made: (typeof calls)[number], wanted: (typeof expected)[number]): boolean =>
+    const fits: Fits = (made, wanted) =>
       made.tool === wanted.tool &&
       (!inputs ||
         wanted.input === undefined ||
@@ -168,14 +169,8 @@ export function toolCalls(options: ToolCallsOptions = {}): Scorer {
   }
 }
 
-type Fits<Made, Wanted> = (made: Made, wanted: Wanted) => boolean
-
 /** The most calls that both lists have in the same order. */
-function countInOrder<Made, Wanted>(
-  made: readonly Made[],
-  wanted: readonly Wanted[],
-  fits: Fits<Made, Wanted>,
-): number {
+function countInOrder(made: readonly MadeCall[], wanted: readonly WantedCall[], fits: Fits): number {
   let row: readonly number[] = Array.from({ length: wanted.length + 1 }, () => 0)
   for (const each of made) {
     const next = [0]
@@ -186,14 +181,11 @@ function countInOrder<Made, Wanted>(
   return row.at(-1) ?? 0
 }
 
-function countAnywhere<Made, Wanted>(
-  made: readonly Made[],
-  wanted: readonly Wanted[],
-  fits: Fits<Made, Wanted>,
-): number {
+function countAnywhere(made: readonly MadeCall[], wanted: readonly WantedCall[], fits: Fits): number {
   const left = [...made]
-  // Those that say their input choose first.
-  return wanted.filter((each) => {
+  // Those that say their input choose first: one that does not takes any call.
+  const choosing = wanted.toSorted((a, b) => Number(a.input === undefined) - Number(b.input === undefined))
+  return choosing.filter((each) => {
     const place = left.findIndex((other) => fits(other, each))
     if (place !== -1) left.splice(place, 1)
     return place !== -1

@@ -64,6 +64,13 @@ describe('a scorer', () => {
     ['no calls', toolCalls(), [], [], 1],
     ['another order', toolCalls(), [call('b'), call('a')], [call('a'), call('b')], 0.5],
     ['any order', toolCalls({ order: 'any_order' }), [call('b'), call('a')], [call('a'), call('b')], 1],
+    [
+      'any order, some with any input',
+      toolCalls({ order: 'any_order', expected: [{ tool: 'a' }, { tool: 'a', input: { x: 1 } }] }),
+      [call('a', { x: 1 }), call('a', { x: 2 })],
+      [],
+      1,
+    ],
     ['one call more', toolCalls(), [call('a'), call('c'), call('b')], [call('a'), call('b')], 2 / 3],
     [
       'calls among others',
@@ -83,6 +90,7 @@ describe('a scorer', () => {
   it('says that it cannot compare', () => {
     expect(() => exact()(runOf('x'))).toThrow('Case a has no expected answer')
     expect(() => toolCalls()(runOf('x'))).toThrow('no recorded calls')
+    expect(() => contains()(runOf('x', { expected: '' }))).toThrow('expects an empty text')
   })
 
   it.each<[unknown, string]>([

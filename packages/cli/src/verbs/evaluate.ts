@@ -93,6 +93,7 @@ export function declareEvaluate(verb: Command, context: CommandContext, done: Do
         )
       }
       const name = named ?? options.name ?? crypto.randomUUID()
+      let runs = 0
       try {
         done(
           await withLedger(ledgerPath, 'make', (ledger) =>
@@ -116,6 +117,7 @@ export function declareEvaluate(verb: Command, context: CommandContext, done: Do
                       },
                       onRun: async (run) => {
                         add(1)
+                        runs++
                         if (context.json) await printJson(aside, run)
                       },
                     }),
@@ -127,6 +129,12 @@ export function declareEvaluate(verb: Command, context: CommandContext, done: Do
             }),
           ),
         )
+      } catch (error) {
+        if (runs > 0)
+          context.say(
+            `All runs up to the error are on record; this makes those that are missing:\n  ${formatCommand(context.programName, 'evaluate', ledgerPath, file, '--name', name)}`,
+          )
+        throw error
       } finally {
         await close?.()
       }
