@@ -672,7 +672,7 @@ export const sessionRunOptions: Schema = fields<InContext<SessionRunOptions>>(
 
 /** Names an event: a text of one line that is not empty. */
 export const eventName: Schema = valueThat(
-  'a name of at most 200 characters, such as order-17-paid',
+  'a name of at most 200 characters in one line, with no space at its ends, such as order-17-paid',
   (value) => typeof value === 'string' && /^\S(?:.{0,198}\S)?$/.test(value),
 )
 
