@@ -101,6 +101,25 @@ describe('the rules of a run', () => {
     expect(await seen({ inputFilter, context: 'ada' } as RunOptions)).toEqual(['1 for ada'])
   })
 
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('boom')
+      },
+      /^inputFilter failed: boom\. No model was called\./,
+    ],
+    ['rejects', () => Promise.reject(new Error('boom')), /^inputFilter failed: boom\. No model was called\./],
+    ['returns nothing', () => undefined, /^inputFilter: messages is missing: give a list/],
+    ['resolves to nothing', async () => undefined, /^inputFilter: messages is missing: give a list/],
+    ['returns what is no message', () => [1], /^inputFilter: messages\[0\] is 1; expected a message/],
+    ['leaves nothing', () => [], /^inputFilter returned messages that no provider takes/],
+  ])('name a filter that %s, and send no model what it was to leave out', async (_, inputFilter, error) => {
+    const set = office()
+    await expect(set.play({ inputFilter } as unknown as RunOptions)).rejects.toThrow(error)
+    expect(set.model.requests).toEqual([])
+  })
+
   it('ask for approvals, change text, and do not reach child runs', async () => {
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const pay = testTool({ name: 'pay', effect: 'write' })

@@ -3,7 +3,7 @@ import { type Message, message as messageSchema } from '../events/content.ts'
 import type { ParentRef } from '../events/event-parts.ts'
 import { mergeSettings } from '../events/model-request.ts'
 import { someSettings } from '../events/model-settings-check.ts'
-import { computeHistoryDigest, readMessages } from '../machine/history.ts'
+import { computeHistoryDigest, readMessages, requireShown } from '../machine/history.ts'
 import type { Rules, TurnChange, TurnRequest } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import { computeDigest } from '../values/digest.ts'
@@ -22,7 +22,7 @@ import {
   requireOptions,
   valueThat,
 } from '../values/option.ts'
-import { formatError } from '../values/text.ts'
+import { formatError, formatErrorSentence } from '../values/text.ts'
 import type { Agent, PrepareTurn, TurnToPrepare } from './agent.ts'
 import type { RuntimeRules } from './registry.ts'
 
@@ -46,11 +46,28 @@ export function joinPreparations(
 
 /** The preparation of a turn that only filters its messages. */
 export function filterInput(filter: NonNullable<RuntimeRules['inputFilter']>): PrepareTurn {
-  const toChange = (messages: readonly Message[], { request }: TurnToPrepare): TurnChange | undefined =>
-    messages === request.messages ? undefined : { messages }
+  const toChange = (messages: readonly Message[], { request }: TurnToPrepare): TurnChange | undefined => {
+    if (messages === request.messages) return undefined
+    // Without an answer the model would be sent what the filter is there to leave out.
+    requireOptions('inputFilter', listOfMessages(request.messages), messages, 'messages')
+    requireShown(messages, 'inputFilter')
+    return { messages }
+  }
+  const fail = (cause: unknown): never => {
+    throw new ConfigurationError(`inputFilter failed: ${formatErrorSentence(cause)} No model was called.`, {
+      cause,
+    })
+  }
   const prepare: PrepareTurn = (turn, context) => {
-    const messages = filter(turn.request.messages, context)
-    return isThenable(messages) ? messages.then((each) => toChange(each, turn)) : toChange(messages, turn)
+    let messages: ReturnType<typeof filter>
+    try {
+      messages = filter(turn.request.messages, context)
+    } catch (error) {
+      return fail(error)
+    }
+    return isThenable(messages)
+      ? messages.then((each) => toChange(each, turn), fail)
+      : toChange(messages, turn)
   }
   return isAsync(filter) ? async (turn, context) => await prepare(turn, context) : prepare
 }
@@ -77,10 +94,14 @@ function joinChanges(first: TurnChange | undefined, second: TurnChange | undefin
 function requireSendable(agent: string, { history }: RunState, change: TurnChange): void {
   const subject = `prepareTurn of the agent ${agent}`
   const { messages, modelSettings } = Object(change) as TurnChange
-  const known = new Set<unknown>(messages === undefined ? [] : readMessages(history))
-  const check: Schema = (value) => (known.has(value) ? undefined : aMessage(value))
-  requireOptions(subject, maybe(listOf(check)), messages, 'messages')
+  const known = messages === undefined ? [] : readMessages(history)
+  requireOptions(subject, maybe(listOfMessages(known)), messages, 'messages')
   requireOptions(subject, maybe(someSettings), modelSettings, 'modelSettings')
+}
+
+function listOfMessages(checked: readonly Message[]): Schema {
+  const known = new Set<unknown>(checked)
+  return listOf((value) => (known.has(value) ? undefined : aMessage(value)))
 }
 
 const aMessage = valueThat(
@@ -120,10 +141,7 @@ export class TurnPreparation {
       try {
         answer = prepare()
       } catch (error) {
-        // The runtime's own checks say already what to change.
-        throw error instanceof ConfigurationError
-          ? error
-          : createTurnError(turn, `failed: ${formatError(error)}`, error)
+        throw toTurnError(turn, error)
       }
       if (!isThenable(answer)) return answer
       this.#await(key, turn, answer)
@@ -149,15 +167,21 @@ export class TurnPreparation {
       this.#stopTimer?.()
       this.#wake()
     }
-    const fail = (what: string, cause?: unknown): void =>
-      settle({ error: createTurnError(turn, what, cause) })
     const { prepareMs = PREPARE_MS } = turn.agent.timeouts
-    this.#stopTimer = this.#clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
+    this.#stopTimer = this.#clock.schedule(prepareMs, () =>
+      settle({ error: createTurnError(turn, `did not answer within ${prepareMs} ms`) }),
+    )
     answer.then(
       (change) => settle({ change }),
-      (error: unknown) => fail(`failed: ${formatError(error)}`, error),
+      (error: unknown) => settle({ error: toTurnError(turn, error) }),
     )
   }
+}
+
+/** The runtime's own checks say already what to change. */
+function toTurnError(turn: AskedTurn, error: unknown): ConfigurationError {
+  if (error instanceof ConfigurationError) return error
+  return createTurnError(turn, `failed: ${formatError(error)}`, error)
 }
 
 function createTurnError({ agent }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
