@@ -219,7 +219,7 @@ function toSettlement(
 function createRuntimeSession(id: string, ledger: Ledger, runs: RunRegistry): RuntimeSession {
   if (typeof id !== 'string' || id === '' || !id.isWellFormed() || id.includes('\0')) {
     throw new ConfigurationError(
-      'A session needs a name: a text that is not empty, such as a conversation id.',
+      'A session needs a name: a text that is not empty, with no NUL and no half of a surrogate pair, such as a conversation id.',
     )
   }
   const run = async (

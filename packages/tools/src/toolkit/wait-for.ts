@@ -1,4 +1,4 @@
-import type { Tool } from '@tallystick/core'
+import { ConfigurationError, type Tool } from '@tallystick/core'
 import { eventName, option, requireOptions, toEventReceipt } from '@tallystick/core/internal'
 import { defineTool } from '../define/define-tool.ts'
 import { type Deferral, settledLater } from '../define/run-tool.ts'
@@ -56,6 +56,11 @@ export function waitTool(given: WaitToolOptions): Tool {
   requireOptions('waitTool', toolOptions, given)
   const { events, maxMs } = given
   const names = Object.keys(events)
+  if (names.length === 0) {
+    throw new ConfigurationError(
+      "waitTool: events has no event for a model to wait for, and providers refuse a tool without a choice. Give one, as in { 'order-17-paid': 'The order is paid.' }.",
+    )
+  }
   for (const name of names) requireOptions('waitTool', eventName, name, 'the name of an event')
   const list = names.map((name) => `- ${name}: ${events[name]}`).join('\n')
   return defineTool({
