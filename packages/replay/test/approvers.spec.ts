@@ -380,6 +380,19 @@ describe('a standing approval', () => {
     expect(await waits(strict, { sessionId: 'u', from: { runId: run.id } })).toBe(1)
   })
 
+  it('given for reading covers no writing by a tool of the same words', async () => {
+    const ledger = memoryLedger()
+    const replies = [pay(5), { text: 'Done.' }, pay(5), { text: 'Done.' }]
+    const reads = desk(replies, () => 'ask', { ledger, effect: 'read' })
+    const run = reads.start({ sessionId: 's' })
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: forSession })
+    await run.result
+    expect(await reads.start({ sessionId: 's' }).result).toMatchObject({ status: 'done' })
+    const writes = desk(replies, () => 'ask', { ledger })
+    expect((await writes.start({ sessionId: 's' }).result).pendingApprovals).toHaveLength(1)
+  })
+
   it('covers nothing more once its content was removed', async () => {
     const ledger = sqlite()
     const at = desk([pay(5), { text: 'Paid.' }, pay(6), { text: 'Paid.' }], asks, { ledger })

@@ -190,7 +190,7 @@ export interface StandingApproval extends Approver {
   readonly agent: string
   /** The tool. */
   readonly name: string
-  /** The digest of the tool as the model was shown it: a changed tool is asked about again. */
+  /** The digest of the tool as the model was shown it, and of its effect: a changed tool is asked about again. */
   readonly toolDigest: string
   /** The input that calls must have; absent if it may be any. */
   readonly inputDigest?: string

@@ -70,10 +70,10 @@ function sayName(by: string, recorded = by): string {
   return by === recorded ? by : `${by} (on record as ${recorded})`
 }
 
-/** The digest of a tool as the model was shown it. */
-function computeToolDigest(state: RunState, name: string): string {
+/** The digest of a call's tool as the model was shown it, and of its effect, which the person was shown. */
+function computeToolDigest(state: RunState, { name, effect }: Pick<Call, 'name' | 'effect'>): string {
   const tool = filterOfferedTools(state, undefined).find((each) => each.name === name)
-  return computeDigest((tool ?? null) as Json)
+  return computeDigest([tool ?? null, effect ?? null] as unknown as Json)
 }
 
 /** Returns whether a standing approval of a run is one that it may apply: a fork asks anew (law 13). */
@@ -88,7 +88,7 @@ export function covers(state: RunState, standing: KnownStanding, call: Call, now
     return false
   // What was repaired may be a guess, which a person has to see.
   if (inputDigest === undefined ? call.repaired : inputDigest !== call.inputDigest) return false
-  if (agent !== state.agent || name !== call.name || toolDigest !== computeToolDigest(state, name))
+  if (agent !== state.agent || name !== call.name || toolDigest !== computeToolDigest(state, call))
     return false
   const isAllowed = (call.approvers ?? []).length === 0 || !isSamePerson(by, state.owner)
   return isAllowed && areEnough(call.approvers, [standing])
@@ -112,8 +112,9 @@ export function applyStanding(state: ExecutingState, now: number): readonly Fact
 export function withStanding(
   state: RunState,
   { standing, by, roles, elsewhere, seq, at, toolCallId }: EventOf<'approval_decided'>,
-  { name, inputDigest }: Call,
+  call: Call,
 ): RunState {
+  const { name, inputDigest } = call
   if (standing === undefined || elsewhere || inputDigest === undefined) return state
   const expiresAt = addMs(at, standing.expiresInMs)
   const given: KnownStanding = {
@@ -122,7 +123,7 @@ export function withStanding(
       by,
       agent: state.agent,
       name,
-      toolDigest: computeToolDigest(state, name),
+      toolDigest: computeToolDigest(state, call),
       expiresAt,
       seq,
     },
