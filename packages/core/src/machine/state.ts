@@ -549,4 +549,4 @@ export function withChildTotals(totals: Totals, child: ChildTotals): Totals {
  * store keeps it with each snapshot, and never reads a snapshot of another version. The golden ledgers hold the state
  * of each version, and fail when the states change and the version does not.
  */
-export const foldVersion = 7
+export const foldVersion = 8
