@@ -18,6 +18,7 @@ import {
   waitUntilSettled,
 } from '@tallystick/testkit'
 import type { EventOf } from '@tallystick/core/vocabulary'
+import { findEventShapeFault } from '../src/events/event.ts'
 import { findNextTime } from '../src/machine/schedule.ts'
 
 const at = (text: string): number => Date.parse(text)
@@ -121,8 +122,9 @@ describe('a schedule', () => {
     ['time', { every: hour }, { every: 2 * hour }],
     ['input', { every: hour }, { every: hour, input: 'Other.' }],
   ])('set at once under one name with another %s has what the later one says', async (_, first, second) => {
-    const { agent, ledger, runtime, process, even } = world()
-    const other = process()
+    const { agent, ledger, runtime, clock, even } = world()
+    // It reports that the run which it began is another's.
+    const other = createRuntime({ ledger, agents: [agent], host: { clock, report: () => {} } })
     const set = async (by: Runtime, own: { readonly every: number }) =>
       await by.schedule(agent, { name: 'n', input: 'Go.', ...own })
     for (const [one, two] of [
@@ -302,6 +304,20 @@ describe('a schedule', () => {
     expect(await worker.drive(startedRun!)).toMatchObject({ status: 'done' })
   })
 
+  it('once, later than a ledger can say, is due at the last moment that it can', async () => {
+    const { ledger, agent, runtime, even } = world()
+    const options = { at: new Date(8.64e15), input: 'Go.' }
+    const { scheduleId, nextAt } = await waitUntilSettled(even, runtime.schedule(agent, options))
+    expect(nextAt).toBe(at('9999-12-31T23:59:59.999Z'))
+    for (const event of await read(ledger, scheduleId)) expect(findEventShapeFault(event)).toBe(undefined)
+  })
+
+  it('of every year ends before a ledger can say its next time', () => {
+    const after = at('9999-01-01T00:00:00Z')
+    expect(findNextTime({ cron: '0 0 1 1 *' }, { after, since: 0 })).toBe(undefined)
+    expect(findNextTime({ everyMs: 366 * 24 * hour }, { after, since: after })).toBe(undefined)
+  })
+
   it.each([
     [{}, 'one of cron, at and every, and 0 of them'],
     [{ cron: '0 3 * * *', every: 5_000 }, 'and 2 of them'],
@@ -310,6 +326,7 @@ describe('a schedule', () => {
     [{ cron: '0 3 * * *', timeZone: 'Mars/Olympus' }, 'Mars/Olympus'],
     [{ every: 5_000, timeZone: 'UTC' }, 'Leave it out'],
     [{ every: 10 }, 'every'],
+    [{ every: Number.MAX_SAFE_INTEGER }, 'every 9007199254740991 milliseconds comes after the year 9999'],
     [{ every: 5_000, missed: 'all' }, 'missed'],
     [{ every: 5_000, sessionId: 's' }, 'sessionId'],
   ])('refuses what could not work: %o', async (options, why) => {

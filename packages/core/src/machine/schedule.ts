@@ -1,6 +1,6 @@
 import { Cron } from 'croner'
 import type { Fact, FactOf } from '../events/event.ts'
-import type { Schedule } from '../events/event-parts.ts'
+import { isMoment, type Schedule } from '../events/event-parts.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { deriveRunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
@@ -28,11 +28,13 @@ export function findNextTime(
   if (onceAt !== undefined) return onceAt > after ? onceAt : undefined
   if (everyMs !== undefined) {
     const passed = Math.max(0, Math.floor((after - since) / everyMs))
-    return since + (passed + 1) * everyMs
+    const next = since + (passed + 1) * everyMs
+    return isMoment(next) ? next : undefined
   }
   try {
     const pattern = new Cron(cron ?? '', { timezone: timeZone, mode: '5-part' })
-    return pattern.nextRun(new Date(after))?.getTime()
+    const next = pattern.nextRun(new Date(after))?.getTime()
+    return isMoment(next) ? next : undefined
   } catch (error) {
     throw new ConfigurationError(
       `A schedule cannot go by the cron pattern ${JSON.stringify(cron)} in the time zone ${timeZone}: ${formatError(error)} Give five fields, such as '0 3 * * *' for 3:00 every day, and a zone such as Europe/Berlin.`,

@@ -2,7 +2,7 @@ import type { Agent } from '../agent/agent.ts'
 import { pickGiven } from '../events/agent-definition.ts'
 import type { StartCommand } from '../events/commands.ts'
 import type { Message } from '../events/content.ts'
-import type { Schedule } from '../events/event-parts.ts'
+import { LAST_MOMENT, type Schedule } from '../events/event-parts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { readMessages } from '../machine/history.ts'
 import { findNextTime, pickSchedule, toFiringKey } from '../machine/schedule.ts'
@@ -36,7 +36,7 @@ function toSchedule({ cron, timeZone, at, every, missed = 'once', name }: Schedu
     )
   }
   const zone = cron === undefined ? undefined : (timeZone ?? 'UTC')
-  const onceAt = at === undefined ? undefined : Number(at)
+  const onceAt = at === undefined ? undefined : Math.min(Number(at), LAST_MOMENT)
   return { ...omitUndefined({ name, cron, timeZone: zone, onceAt, everyMs: every }), missed }
 }
 
@@ -49,22 +49,14 @@ export async function setSchedule(
   requireOptions('schedule', scheduleOptions, options)
   runs.requireOpen()
   const { ledger, host, agents, defaults, newId } = runs.parts
-  const {
-    input,
-    cron,
-    timeZone: _zone,
-    at: _at,
-    every: _every,
-    missed: _missed,
-    name,
-    drive = true,
-    ...own
-  } = options
+  const { input, cron, timeZone: _zone, at, every, missed: _missed, name, drive = true, ...own } = options
   const schedule = toSchedule(options)
   const now = host.clock.now()
-  if (cron !== undefined && findNextTime(schedule, { after: now, since: now }) === undefined) {
+  if (at === undefined && findNextTime(schedule, { after: now, since: now }) === undefined) {
     throw new ConfigurationError(
-      `The cron pattern ${JSON.stringify(cron)} of a schedule never comes, such as the 30th of February. Correct it.`,
+      cron === undefined
+        ? `The first time of a schedule that goes off every ${every} milliseconds comes after the year 9999, which no ledger can hold. Give fewer.`
+        : `The cron pattern ${JSON.stringify(cron)} of a schedule never comes, such as the 30th of February. Correct it.`,
     )
   }
   const given = resolveOptions(agents.register(agent), withDefaults(own, defaults), agents)
