@@ -274,4 +274,5 @@ export {
   formatError,
   formatErrorSentence,
   formatLegibly,
+  unseen,
 } from './values/text.ts'

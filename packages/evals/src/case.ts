@@ -68,7 +68,6 @@ const textOrParts = valueThat(
   'a text or a list of parts',
   (value) => typeof value === 'string' || Array.isArray(value),
 )
-const anything = valueThat('anything', () => true)
 
 /** Checks a case. Its messages and parts are checked by the run that gets them. */
 export const someCase: Schema = fields<EvalCase>(
@@ -88,7 +87,7 @@ export const someCase: Schema = fields<EvalCase>(
         }),
       ),
     ),
-    expected: maybe(anything),
+    expected: maybe(() => undefined),
     agent: maybe(anyText),
     reason: maybe(anyText),
     feedback: maybe(listOf(anyObject)),
@@ -230,20 +229,30 @@ function toShort<Part extends { readonly type: string }>(parts: readonly Part[])
 }
 
 const decoder = new TextDecoder()
-const aPath = valueThat('the path of a file', (value) => typeof value === 'string' && value !== '')
 
 /**
  * Reads cases from a file of JSON Lines, one at a time, and skips empty lines. Rejects with a `ConfigurationError` that names the
  * line which holds no case.
  */
 export async function* readCases(path: string): AsyncGenerator<EvalCase> {
-  requireOptions('readCases', aPath, path, 'the path')
+  requireOptions('readCases', filledText, path, 'the path')
   let line = 0
   for await (const bytes of splitLines(openFile(path))) {
     line++
     const text = decoder.decode(bytes)
     if (text.trim() === '') continue
-    yield parseCase(text, `Line ${line} of ${path}`)
+    const subject = `Line ${line} of ${path}`
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch (cause) {
+      throw new ConfigurationError(
+        `${subject} is not JSON: ${formatErrorSentence(cause)} Write one case a line, as tallystick dataset does.`,
+        { cause },
+      )
+    }
+    requireOptions(subject, someCase, value, 'the case')
+    yield value as EvalCase
   }
 }
 
@@ -255,18 +264,4 @@ async function* openFile(path: string): AsyncGenerator<Uint8Array> {
     const code = (cause as NodeJS.ErrnoException).code ?? String(cause)
     throw new ConfigurationError(`The cases of ${path} cannot be read (${code}). Check the path.`, { cause })
   }
-}
-
-function parseCase(text: string, subject: string): EvalCase {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw new ConfigurationError(
-      `${subject} is not JSON: ${formatErrorSentence(cause)} Write one case a line, as tallystick dataset does.`,
-      { cause },
-    )
-  }
-  requireOptions(subject, someCase, value, 'the case')
-  return value as EvalCase
 }

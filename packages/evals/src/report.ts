@@ -1,5 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
+import { option, requireOptions, unseen } from '@tallystick/core/internal'
 import type { EvaluatedRun } from './evaluate.ts'
 import { type Estimate, Sample } from './statistics.ts'
 
@@ -257,9 +257,6 @@ function formatNotes(what: string, { count: all, shown }: NotedRuns, isPart = fa
 
 const maxLines = 10
 const maxLength = 120
-
-/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** One line of a text, without what a terminal would obey. */
 function show(text: string): string {

@@ -5,6 +5,7 @@ import { describeFinished, type Refusal } from '../machine/rules.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
+import { unseen } from '../values/text.ts'
 
 /** The answer to a command: it was accepted, or refused and why. A refusal is an answer, not an error. */
 export type CommandAcknowledgement = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
@@ -198,9 +199,6 @@ async function findDecider(
 
 /** The longest name of a person that a refusal holds, in characters. */
 const maxNameLength = 100
-
-/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** True for the error of a process that another one has overtaken. */
 export function isOvertaken(error: unknown): boolean {

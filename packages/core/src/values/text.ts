@@ -5,6 +5,9 @@ const MAX_CHARACTERS = 2_000
 /** The number of fields that are named of an object without a message that is not an error. */
 const MAX_FIELDS = 10
 
+/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
+export const unseen: RegExp = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu
+
 /** Describes a thrown value in words. Anything can be thrown, even a value that throws when it is read. */
 export function formatError(thrown: unknown): string {
   return formatThrown(thrown, ({ name, message }) => message || name)

@@ -1,5 +1,5 @@
 import { type RuntimeEvent, TallystickError } from '@tallystick/core'
-import { formatLegibly } from '@tallystick/core/internal'
+import { formatLegibly, unseen } from '@tallystick/core/internal'
 import { lawWords, linkLaw, type Subject } from './laws.ts'
 
 /** What was found, and where. */
@@ -167,9 +167,9 @@ function simplify(value: unknown): unknown {
   return typeof name === 'string' ? { [name]: 'input' in rest ? rest['input'] : rest } : rest
 }
 
-/** Characters that a terminal obeys, and such as nobody sees: texts of models and tools are hostile. */
-const unseen = /(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/gu
-
+/** Texts of models and tools are hostile. */
 function makeVisible(text: string): string {
-  return text.replace(unseen, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`)
+  return text.replace(unseen, (char) =>
+    char === '\n' ? char : `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  )
 }
