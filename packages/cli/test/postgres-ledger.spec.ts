@@ -112,9 +112,15 @@ describe.skipIf(url === '')('a ledger in Postgres', () => {
     expect(exported).toEqual({ code: 0, stdout: lines, stderr: '' })
     expect(await tallystickFed(exported.stdout, 'import', back, '-')).toMatchObject({ code: 0 })
     expect(await tallystickHere('export', back)).toEqual({ code: 0, stdout: lines, stderr: '' })
-    for (const verb of ['verify', 'list']) {
-      expect(await tallystickHere(verb, back)).toEqual(await discreetly(verb, ledger))
-    }
+    expect(await tallystickHere('list', back)).toEqual(await discreetly('list', ledger))
+    // They were imported one after the other.
+    const withoutTimes = ({ stdout, ...rest }: Ending): Ending => ({
+      ...rest,
+      stdout: stdout.replaceAll(/(?<=imported by \S+, )\S+/g, '…'),
+    })
+    expect(withoutTimes(await tallystickHere('verify', back))).toEqual(
+      withoutTimes(await discreetly('verify', ledger)),
+    )
   })
 
   it('exits with 5 for a ledger that does not exist, and only verbs that begin runs create one', async () => {

@@ -91,7 +91,7 @@ describe('work in the background', () => {
     const run = runtime.run(agent, 'Go.')
     expect(await settled(run.result)).toMatchObject({ status: 'done', reason: 'answered', text: 'Both.' })
     const [, second, third] = model.requests
-    expect(textsOf(second!.messages).at(-1)).toMatch(/^It has started in the background, as call_/)
+    expect(textsOf(second!.messages).at(-1)).toMatch(/^It has started, as background 1_1_1\. Go on/)
     expect(textsOf(third!.messages).slice(-3)).toEqual([
       'Seen.',
       expect.stringMatching(/^\(Not a message of the user: .* It ended as success\.\)$/),

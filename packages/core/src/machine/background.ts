@@ -1,7 +1,7 @@
 import type { Outcome, ResultPart } from '../events/content.ts'
 import type { Fact, FactOf } from '../events/event.ts'
 import { toResultFact } from './call-limits.ts'
-import { toTextContent, toToolStarted } from './calls.ts'
+import { toBackgroundName, toTextContent, toToolStarted } from './calls.ts'
 import { getDeadline, getGraceEnd } from './limits.ts'
 import { isHeldWrite, isRerun } from './retry.ts'
 import { type Action, recordFacts, waitUntil } from './rules.ts'
@@ -23,7 +23,7 @@ export function endInBackground(
   { toolCallId, name, attempts: attempt }: Call,
   { shown, ...ending }: Ending,
 ): FactOf<'background_ended'> {
-  const text = `(Not a message of the user: this is the result of the call ${toolCallId} of ${name}, which went on in the background. It ended as ${ending.outcome}.)`
+  const text = `(Not a message of the user: this is the result of ${toBackgroundName(toolCallId)}, a call of ${name}. It ended as ${ending.outcome}.)`
   const parts = [{ type: 'text' as const, text }, ...(shown ?? ending.content)]
   return {
     type: 'background_ended',
@@ -40,7 +40,7 @@ export function endInBackground(
 export function handOut(state: ExecutingState): readonly Fact[] {
   return state.calls.flatMap((call) => {
     if (call.status !== 'started' || call.background === undefined || call.recorded !== undefined) return []
-    const text = `It has started in the background, as ${call.toolCallId}. Go on: its result comes as a message when it is there.`
+    const text = `It has started, as ${toBackgroundName(call.toolCallId)}. Go on: its result comes as a message when it is there.`
     return [{ ...toResultFact(state, call, 'success', text), background: true as const }]
   })
 }

@@ -243,6 +243,11 @@ export function toBackgroundInputId(toolCallId: ToolCallId): string {
   return `background ${toolCallId}`
 }
 
+/** The name of work in the background for the model: the numbers of its call, which are the same in a fork. */
+export function toBackgroundName(toolCallId: ToolCallId): string {
+  return `background ${toolCallId.split('_').slice(2).join('_')}`
+}
+
 /** Returns whether input that waits for its place, or took it, is the result of work in the background. */
 export function isBackgroundInput(inputId: string): boolean {
   return (

@@ -2,6 +2,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../events/event.ts'
 import { deriveChildRunId, deriveIdempotencyKey, type RunId, extractRunId } from '../values/ids.ts'
 import { type Json, omitUndefined } from '../values/json.ts'
+import { isBackgroundInput } from './calls.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
 import { computeRequestDigest } from './request.ts'
@@ -71,12 +72,11 @@ function moveTo(
   }
 }
 
-/** Every string that is a tool call id of one run, as that of another. */
+/** Every string that is a tool call id of one run, or names its work in the background, as that of another. */
 function withIds(value: Json, from: RunId, to: RunId): Json {
   if (typeof value === 'string') {
-    return extractRunId(value) === from
-      ? value.replace(from.replaceAll('-', ''), to.replaceAll('-', ''))
-      : value
+    const id = isBackgroundInput(value) ? value.slice('background '.length) : value
+    return extractRunId(id) === from ? value.replace(from.replaceAll('-', ''), to.replaceAll('-', '')) : value
   }
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item) => withIds(item, from, to))
