@@ -48,10 +48,18 @@ it('works in node:test', async () => {
 })
 
 it('works in vitest', async () => {
-  expect(await play(['node_modules/vitest/vitest.mjs', 'run', '--no-color'])).toMatch(/Tests +14 passed/)
+  expect(await play(['node_modules/vitest/vitest.mjs', 'run', '--no-color', '--testTimeout=120000'])).toMatch(
+    /Tests +14 passed/,
+  )
 })
 
 it('works in jest', async () => {
-  const words = ['--experimental-vm-modules', '--no-warnings', 'node_modules/jest/bin/jest.js', '--ci']
+  const words = [
+    '--experimental-vm-modules',
+    '--no-warnings',
+    'node_modules/jest/bin/jest.js',
+    '--ci',
+    '--testTimeout=120000',
+  ]
   expect(await play(words)).toMatch(/Tests: +14 passed/)
 })
