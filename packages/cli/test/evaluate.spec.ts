@@ -43,7 +43,7 @@ describe('an evaluation from the command line', () => {
     const hostile = String.raw`{ 'a\u001b[2Jb': () => NaN, odd: (run) => ({ score: 0.5, note: '\u202e\u001b]0;x\u0007' }) }`
     await writeFile(at('hostile.mjs'), evaluation(path, hostile))
     await writeFile(at('empty.mjs'), evaluation('[]', '{ exact: evals.exact() }'))
-    const cut = [...'abcdefghi'].map((id) => JSON.stringify({ id, input: 'x', expected: 'Four.' }))
+    const cut = 'abcdefghi'.split('').map((id) => JSON.stringify({ id, input: 'x', expected: 'Four.' }))
     await writeFile(at('cut.jsonl'), `${cut.join('\n')}\n{"id":"j","inp`)
     const onCut = evaluation(JSON.stringify(at('cut.jsonl')), '{ exact: evals.exact() }, concurrency: 1')
     await writeFile(at('cut.mjs'), onCut)
