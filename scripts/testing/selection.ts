@@ -21,7 +21,7 @@ export const onPostgres: readonly string[] = [
 /** Those of them that `pnpm test` runs: the promises of a ledger. */
 export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgres-ledger.contract.ts']
 
-/** Tests that start many processes, or write large ledgers: too slow for a run that is to take three minutes on two cores. */
+/** Tests that start many processes, write large ledgers, or wait for long: too slow for a run that is to take three minutes on two cores. */
 export const thoroughOnly: readonly string[] = [
   'examples/demo/test/chat-page.spec.ts',
   'examples/demo/test/chat-tabs.spec.ts',
@@ -37,8 +37,12 @@ export const thoroughOnly: readonly string[] = [
   'clients/php/test/php.spec.ts',
   'examples/python/test/python.spec.ts',
   'packages/cli/test/completion.spec.ts',
+  'packages/cli/test/dev.spec.ts',
   'packages/cli/test/examples.spec.ts',
+  'packages/cli/test/inspect.spec.ts',
   'packages/cli/test/inspector/*.spec.ts',
+  'packages/core/test/endless.spec.ts',
+  'packages/core/test/power-loss.property.ts',
   'packages/engines/test/bullmq.spec.ts',
   'packages/engines/test/restate.spec.ts',
   'packages/engines/test/runs.spec.ts',
@@ -47,12 +51,15 @@ export const thoroughOnly: readonly string[] = [
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
   'packages/ledger/test/sqlite-power-loss.spec.ts',
+  'packages/ledger/test/wal-checkpointer.spec.ts',
   'packages/providers/test/missing-packages.spec.ts',
+  'packages/server/test/list-places.spec.ts',
   'packages/server/test/load.spec.ts',
   'packages/server/test/runtimes.spec.ts',
   'packages/testkit/test/runners.spec.ts',
   'packages/tools/test/built-in/missing-packages.spec.ts',
   'packages/tools/test/built-in/sql-process.spec.ts',
+  'packages/tools/test/mcp/faults.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',
   'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',
