@@ -95,9 +95,11 @@ export function createSite({ world, actor, store, connection, books, fault, ahea
     )
     const about = `attempt ${attempt} of ${name} (${toolCallId})`
     if (start === undefined) {
-      // The machine of the store may have lost a start that was recorded lazily.
+      // The machine of the store may have lost a start that was recorded lazily, and the reply that asked for it.
       if (!mayBeLazy) fault(8, `${about} began, and its start is not on record`)
-    } else if (!mayBeLazy && !store.isSynced(runId, start.seq))
+      return
+    }
+    if (!mayBeLazy && !store.isSynced(runId, start.seq))
       fault(8, `${about} began before its start was durable`)
     if (!isInputOnRecord(events, toolCallId, input))
       fault(13, `${about} began with an input that nobody has asked for or approved`)
