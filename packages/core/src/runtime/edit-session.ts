@@ -69,9 +69,8 @@ class NothingToEdit extends Error {}
 
 /**
  * Records an edit of a session as a run of its own, which takes the next place in the session: of two processes that
- * edit it, or begin
- * a run, one comes first, and the other edits what that left. All of it is one append. `undefined` if there is nothing
- * to edit.
+ * edit it, or begin a run, one comes first, and the other edits what that left. All of it is one append. `undefined` if there is
+ * nothing to edit.
  */
 async function recordEdit(
   runs: RunRegistry,
@@ -129,43 +128,25 @@ export async function appendToSession(
   })
 }
 
-/** Takes the last message of a session back, a call together with its result; answers those that were taken. */
-export async function popFromSession(
+/**
+ * Takes messages from the end of a session: the last one, a call together with its result, or all of them. Answers those that were
+ * taken.
+ */
+export async function takeFromSession(
   runs: RunRegistry,
-  sessionId: string,
+  [sessionId, edit]: readonly [sessionId: string, edit: 'pop' | 'clear'],
   options: SessionEditOptions,
 ): Promise<readonly Message[]> {
   let taken: readonly Message[] = []
-  const state = await recordEdit(runs, pastOf(sessionId, options), options, (history, past) => {
-    const count = history.at(-1)?.role === 'tool' ? 2 : 1
+  const state = await recordEdit(runs, pastOf(sessionId, options), options, (history, { uncheckedFrom }) => {
+    const last = history.at(-1)?.role === 'tool' ? 2 : 1
+    const count = edit === 'clear' ? history.length : last
+    if (history.length === 0) return undefined
     taken = history.slice(-count)
-    return history.length === 0 ? undefined : takeFromEnd('pop', count, history, past)
+    const isLeft = uncheckedFrom !== undefined && uncheckedFrom < history.length - count
+    return { edit, count, ...(isLeft && { uncheckedFrom }) }
   })
   return state ? taken : []
-}
-
-/** Lets a session begin anew; answers the messages that were taken. */
-export async function clearSession(
-  runs: RunRegistry,
-  sessionId: string,
-  options: SessionEditOptions,
-): Promise<readonly Message[]> {
-  let taken: readonly Message[] = []
-  const state = await recordEdit(runs, pastOf(sessionId, options), options, (history, past) => {
-    taken = history
-    return history.length === 0 ? undefined : takeFromEnd('clear', history.length, history, past)
-  })
-  return state ? taken : []
-}
-
-function takeFromEnd(
-  edit: 'pop' | 'clear',
-  count: number,
-  history: readonly Message[],
-  { uncheckedFrom = history.length }: Past,
-): Edit {
-  const isLeft = uncheckedFrom < history.length - count
-  return { edit, count, ...(isLeft && { uncheckedFrom }) }
 }
 
 /** Ends a standing approval of a session; false if it has none of that call. */

@@ -16,8 +16,7 @@ import {
   appendToSession,
   branchOptions,
   branchSession,
-  clearSession,
-  popFromSession,
+  takeFromSession,
   sessionEditOptions,
   withdrawFromSession,
 } from './edit-session.ts'
@@ -263,12 +262,12 @@ function createRuntimeSession(id: string, ledger: Ledger, runs: RunRegistry): Ru
     pop: (own = {}) =>
       runs.answer(`Nothing is known to have been taken from session ${id}`, async () => {
         requireOptions('session(…).pop', sessionEditOptions, own)
-        return await popFromSession(runs, id, own)
+        return await takeFromSession(runs, [id, 'pop'], own)
       }),
     clear: (own = {}) =>
       runs.answer(`Session ${id} is not known to have been cleared`, async () => {
         requireOptions('session(…).clear', sessionEditOptions, own)
-        return await clearSession(runs, id, own)
+        return await takeFromSession(runs, [id, 'clear'], own)
       }),
     withdraw: (toolCallId, own) =>
       runs.answer(
