@@ -274,5 +274,6 @@ export {
   formatError,
   formatErrorSentence,
   formatLegibly,
+  showHidden,
   unseen,
 } from './values/text.ts'

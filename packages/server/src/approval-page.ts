@@ -7,7 +7,7 @@ import {
   type TokenRefusal,
 } from '@tallystick/core'
 import { listPendingApprovals } from '@tallystick/core/machine'
-import { isSamePerson, omitUndefined } from '@tallystick/core/internal'
+import { isSamePerson, omitUndefined, showHidden } from '@tallystick/core/internal'
 import { type EventOf, toCanonicalJson } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
@@ -70,7 +70,7 @@ export function createApprovalPage(served: Served, { secret, url }: ApprovalPage
         ? renderRecord(claims, await findDecision(served, claims))
         : renderQuestion(token, claims, question, state)
     return respond(
-      html`${refusal && html`<p class="bad">${showHidden(refusal.message)}</p>`}${content}`,
+      html`${refusal && html`<p class="bad">${makeVisible(refusal.message)}</p>`}${content}`,
       refusal?.status,
     )
   }
@@ -121,7 +121,7 @@ export function createApprovalPage(served: Served, { secret, url }: ApprovalPage
       const { status = 404, message } = isFault
         ? { status: 500, message: 'The server failed, and nothing was decided here. Open the link again.' }
         : (error as RefusedRequestError)
-      return respond(html`<p class="bad">${showHidden(message)}</p>`, status)
+      return respond(html`<p class="bad">${makeVisible(message)}</p>`, status)
     }
   }
 
@@ -162,14 +162,14 @@ function renderQuestion(token: string, claims: Claims, question: PendingApproval
       `${count === 1 ? '1 person' : `${count} people`}${roles.length === 0 ? '' : ` of ${roles.join(' or ')}`}`,
   )
   const isDone = approvals.some(({ by }) => isSamePerson(by, claims.to))
-  return html` <h1>May ${showHidden(state.agent)} run ${showHidden(name)}?</h1>
-    ${reason && html`<p>Asked because: ${showHidden(reason)}</p>`}
-    <pre>${showHidden(canonical)}</pre>
-    ${people.length > 0 && html`<p>Needs the approval of ${showHidden(people.join(', and '))}.</p>`}
-    ${approvals.length > 0 && html`<p>Approved by ${showHidden(approvals.map(({ by }) => by).join(', '))}.</p>`}
+  return html` <h1>May ${makeVisible(state.agent)} run ${makeVisible(name)}?</h1>
+    ${reason && html`<p>Asked because: ${makeVisible(reason)}</p>`}
+    <pre>${makeVisible(canonical)}</pre>
+    ${people.length > 0 && html`<p>Needs the approval of ${makeVisible(people.join(', and '))}.</p>`}
+    ${approvals.length > 0 && html`<p>Approved by ${makeVisible(approvals.map(({ by }) => by).join(', '))}.</p>`}
     ${attempt > 1 && html`<p class="bad">It was started before, and nobody knows whether it took effect.</p>`}
     <p class="soft">
-      Run ${runId}, input ${inputDigest.slice(0, 16)}…, for ${showHidden(claims.to)}, until
+      Run ${runId}, input ${inputDigest.slice(0, 16)}…, for ${makeVisible(claims.to)}, until
       ${new Date(claims.expiresAt).toISOString()}
     </p>
     ${
@@ -188,20 +188,12 @@ function renderRecord(claims: Claims, decision: EventOf<'approval_decided'> | un
   if (decision === undefined) return html`<p>This call does not wait for a decision any more.</p>`
   const { approved, by, reason, at } = decision
   return html`<h1>${approved ? 'Approved' : 'Denied'}</h1>
-    <p>By ${showHidden(by)} at ${new Date(at).toISOString()}${reason ? showHidden(`: ${reason}`) : '.'}</p>
+    <p>By ${makeVisible(by)} at ${new Date(at).toISOString()}${reason ? makeVisible(`: ${reason}`) : '.'}</p>
     <p class="soft">Call ${claims.toolCallId} of run ${claims.runId}, event ${decision.seq}</p>`
 }
 
-const hidden =
-  /(?!(?<=\p{Extended_Pictographic})\uFE0F)[\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}|(?![\t\n])\p{Cc}/gu
-
-/** A text with the characters made visible that a reader cannot see, and that may hide or reorder others. */
-function showHidden(text: string): string {
-  return text.replaceAll(
-    hidden,
-    (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`,
-  )
-}
+/** The text of a decision: what looks like a space and is another is made visible, too. */
+const makeVisible = (text: string): string => showHidden(text, { spaces: true })
 
 const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;border:1px solid #888;padding:.75rem;direction:ltr;unicode-bidi:plaintext}

@@ -8,6 +8,21 @@ const MAX_FIELDS = 10
 /** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
 export const unseen: RegExp = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
+const hidden =
+  /(?!(?<=\p{Extended_Pictographic})\uFE0F)[\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?![\t\n])\p{Cc}/gu
+const otherSpace = /(?! )\p{Zs}/gu
+
+/**
+ * A text with the characters made visible that a reader cannot see, and that may hide or reorder others; with `spaces`, also those
+ * that look like a space.
+ */
+export function showHidden(text: string, { spaces = false }: { readonly spaces?: boolean } = {}): string {
+  const toMark = (character: string): string =>
+    `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`
+  const shown = text.replaceAll(hidden, toMark)
+  return spaces ? shown.replaceAll(otherSpace, toMark) : shown
+}
+
 /** Describes a thrown value in words. Anything can be thrown, even a value that throws when it is read. */
 export function formatError(thrown: unknown): string {
   return formatThrown(thrown, ({ name, message }) => message || name)

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import { showHidden } from '@tallystick/core/internal'
 
 /** The time between two times, for people: `840 ms`, `2.4 s`, `3 min 5 s`. */
 export function formatDuration(ms: number): string {
@@ -31,16 +32,7 @@ export function shortenId(id: string): string {
   return id.length > 14 ? `…${id.slice(-8)}` : id
 }
 
-const hidden =
-  /(?!(?<=\p{Extended_Pictographic})\uFE0F)[\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?![\t\n])\p{Cc}/gu
-
-/** A text with characters made visible that a reader cannot see, and that may reorder or hide others. */
-export function showHidden(text: string): string {
-  return text.replaceAll(
-    hidden,
-    (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`,
-  )
-}
+export { showHidden }
 
 const folded = 1_200
 

@@ -147,7 +147,7 @@ function Warnings({ saw: { attempts, additions, overrides } }: { readonly saw: S
       )}
       {overrides.length > 0 && (
         <p class="notice">
-          The agent prepared this turn: it has its own {overrides.map(showHidden).join(', ')}.
+          The agent prepared this turn: it has its own {overrides.map((text) => showHidden(text)).join(', ')}.
         </p>
       )}
     </>
