@@ -86,7 +86,10 @@ describe('mcp', () => {
     )
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(folder) as string })
     const steps = await tallystickFrom(folder, 'mcp', 'call', config, 'bad', 'steps', '{"count":2}', '--json')
-    expect(steps.stdout).toBe('{"content":[{"type":"text","text":"all steps done"}]}\n')
+    expect(steps).toMatchObject({
+      code: 0,
+      stdout: '{"content":[{"type":"text","text":"all steps done"}]}\n',
+    })
     expect(steps.stderr).toContain('{"progress":{"progress":1,"total":2,"message":"step 1"}}')
   })
 
