@@ -23,6 +23,7 @@ export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgre
 
 /** Tests that start many processes, write large ledgers, or wait for long: too slow for a run that is to take three minutes on two cores. */
 export const thoroughOnly: readonly string[] = [
+  'examples/cookbook/test/cookbook.spec.ts',
   'examples/demo/test/chat-page.spec.ts',
   'examples/demo/test/chat-tabs.spec.ts',
   'examples/demo/test/crash.spec.ts',
@@ -36,6 +37,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/programs/test/programs.spec.ts',
   'clients/php/test/php.spec.ts',
   'examples/python/test/python.spec.ts',
+  'packages/cli/test/beside-a-driver.spec.ts',
   'packages/cli/test/completion.spec.ts',
   'packages/cli/test/dev.spec.ts',
   'packages/cli/test/examples.spec.ts',
@@ -47,10 +49,12 @@ export const thoroughOnly: readonly string[] = [
   'packages/engines/test/contract.spec.ts',
   'packages/engines/test/restate.spec.ts',
   'packages/engines/test/runs.spec.ts',
+  'packages/ledger/test/approvals.spec.ts',
   'packages/ledger/test/killed-redaction.spec.ts',
   'packages/ledger/test/missing-packages.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
+  'packages/ledger/test/projection-rules.spec.ts',
   'packages/ledger/test/sqlite-power-loss.spec.ts',
   'packages/ledger/test/wal-checkpointer.spec.ts',
   'packages/providers/test/missing-packages.spec.ts',
