@@ -86,7 +86,7 @@ describe('mcp', () => {
     )
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(folder) as string })
     const steps = await tallystickFrom(folder, 'mcp', 'call', config, 'bad', 'steps', '{"count":2}', '--json')
-    expect(steps).toMatchObject({
+    expect(steps, steps.stderr).toMatchObject({
       code: 0,
       stdout: '{"content":[{"type":"text","text":"all steps done"}]}\n',
     })
