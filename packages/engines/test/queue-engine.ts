@@ -72,6 +72,7 @@ export function queueEngine(
         while (!stop.signal.aborted && own.size < concurrency) {
           const perTenant = (wake: Wake): number =>
             [...queue.busy.values()].filter(({ tenant }) => tenant === wake.tenant).length
+          const now = Date.now() // read once: a wake that came due between two reads would be neither taken nor timed
           const waiting = [...queue.waiting].sort(
             ([, a], [, b]) =>
               (b.wake.priority ?? 0) - (a.wake.priority ?? 0) ||
@@ -80,11 +81,11 @@ export function queueEngine(
           )
           const next = waiting.find(
             ([, { wake, dueAt }]) =>
-              dueAt <= Date.now() && (forgets === 'exclusion' || !queue.busy.has(wake.key ?? wake.runId)),
+              dueAt <= now && (forgets === 'exclusion' || !queue.busy.has(wake.key ?? wake.runId)),
           )
           if (next === undefined) {
-            const soonest = Math.min(...waiting.map(([, { dueAt }]) => dueAt).filter((at) => at > Date.now()))
-            if (soonest < Infinity) timer = setTimeout(take, soonest - Date.now())
+            const soonest = Math.min(...waiting.map(([, { dueAt }]) => dueAt).filter((at) => at > now))
+            if (soonest < Infinity) timer = setTimeout(take, soonest - now)
             return
           }
           queue.waiting.delete(next[0])
