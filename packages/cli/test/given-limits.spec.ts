@@ -28,6 +28,7 @@ describe('a limit on the command line', () => {
     ['maxTurns= ', /^maxTurns has to be a number from 0\.$/],
     ['maxTurns=-1', /^maxTurns has to be a number from 0\.$/],
     ['maxTurns=many', /^maxTurns has to be a number from 0\.$/],
+    ['maxTurns=0x10', /^maxTurns has to be a number from 0\.$/],
     ['maxTurns=Infinity', /^maxTurns has to be a number from 0\.$/],
     ['turns=5', /^Write name=value, such as maxTurns=5, with one of maxTurns, .*, graceMs, onLimit\.$/],
     ['=5', /^Write name=value/],

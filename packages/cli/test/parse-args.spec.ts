@@ -11,6 +11,7 @@ import {
   parsePositiveNumber,
   parseWholeNumber,
 } from '../src/command/arguments.ts'
+import { parseScore } from '../src/command/where.ts'
 import { PassThrough } from 'node:stream'
 
 const day = 86_400_000
@@ -18,8 +19,24 @@ const day = 86_400_000
 describe('a word of the command line', () => {
   it.each<[string, (text: string) => unknown, Readonly<Record<string, unknown>>, readonly string[]]>([
     ['a text', parseFilled, { a: 'a', ' a ': ' a ' }, ['', ' ', '\n']],
-    ['a whole number', parseWholeNumber, { 1: 1, 10: 10 }, ['0', '01', '1.5', '-1', '1e3', '', 'x']],
-    ['a number', parsePositiveNumber, { 1: 1, '0.5': 0.5, '1e3': 1_000 }, ['0', '-1', 'Infinity', '', 'x']],
+    [
+      'a whole number',
+      parseWholeNumber,
+      { 1: 1, 10: 10 },
+      ['0', '01', '1.5', '-1', '1e3', '0x10', '9'.repeat(400), '', 'x'],
+    ],
+    [
+      'a number',
+      parsePositiveNumber,
+      { 1: 1, '0.5': 0.5, '1e3': 1_000 },
+      ['0', '-1', 'Infinity', '0x10', '0b1', '0o7', '1_000', '1e999', '', 'x'],
+    ],
+    [
+      'a score',
+      parseScore,
+      { 0: 0, '-1': -1, '+.5': 0.5, '1.': 1, '1e-7': 1e-7 },
+      ['0x10', '0b1', 'Infinity', 'NaN', '9'.repeat(400), '1 2', '1,5', '.', 'e1', '', ' '],
+    ],
     [
       'a JSON object',
       parseJsonObject,
@@ -38,7 +55,7 @@ describe('a word of the command line', () => {
         '1y': 365 * day,
         '0s': 0,
       },
-      ['', '1', 's', '1x', '1.5h', '-1s', '1ss'],
+      ['', '1', 's', '1x', '1.5h', '-1s', '1ss', '0x1s', `${'9'.repeat(400)}s`],
     ],
     [
       'a moment',
@@ -54,7 +71,7 @@ describe('a word of the command line', () => {
       'numbers of events',
       parseEventNumbers,
       { 4: [4], '4,7-9': [4, 7, 8, 9], '2-2': [2], '1-3,2': [1, 2, 3, 2] },
-      ['', '0', '0-2', '3-2', '4,', 'x', '1-', '-1', '1-100001', '4 5'],
+      ['', '0', '0-2', '3-2', '4,', 'x', '1-', '-1', '1-100001', '4 5', '0x4', '9'.repeat(400)],
     ],
   ])('is %s, or is refused', (_, parse, taken, refused) => {
     for (const [text, value] of Object.entries(taken)) expect([text, parse(text)]).toEqual([text, value])

@@ -40,6 +40,10 @@ describe('what is asked wrongly', () => {
     [['run', 'x.db', 'go', '--limit', 'wishes=3'], 'Write name=value, such as maxTurns=5'],
     [['run', 'x.db', 'go', '--limit', 'onLimit=hope'], 'onLimit is one of finalize, stop, ask.'],
     [['run', 'x.db', 'go', '--answer', '--json'], 'cannot be used with option'],
+    [
+      ['feedback', 'x.db', 'latest', '--score', '0x10'],
+      "argument '0x10' is invalid. A score has to be a number",
+    ],
     [['show', 'x.db', 'latest', '--at', '0'], 'It has to be a whole number from 1.'],
     [['approve', 'x.db', 'latest', 'c', '--input', '[1]'], 'It has to be a JSON object'],
     [

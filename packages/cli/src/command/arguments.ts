@@ -43,9 +43,15 @@ export function parseFilled(text: string): string {
   return text
 }
 
+/** Reads a decimal number such as 5, 0.5 or 1e3. NaN for every other text (`0x10`, `Infinity`), and for a number that is too large. */
+export function readDecimal(text: string): number {
+  const value = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : Number.NaN
+}
+
 export function parseWholeNumber(text: string): number {
-  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')
-  return Number(text)
+  if (/^[1-9]\d*$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text)
+  throw new InvalidArgumentError('It has to be a whole number from 1.')
 }
 
 export function parsePort(text: string): number {
@@ -54,9 +60,9 @@ export function parsePort(text: string): number {
 }
 
 export function parsePositiveNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It has to be a number above 0.')
-  return value
+  const value = readDecimal(text)
+  if (value > 0) return value
+  throw new InvalidArgumentError('It has to be a number above 0.')
 }
 
 export function parseJsonObject(text: string): JsonObject {
@@ -83,8 +89,9 @@ const msByUnit: Readonly<Record<string, number>> = {
 export function parseAge(text: string): number {
   const [, amount = '', unit = ''] = /^(\d+)([smhdwy])$/.exec(text) ?? []
   const unitMs = msByUnit[unit]
-  if (unitMs === undefined) throw new InvalidArgumentError('It has to be an age such as 12h, 90d or 2y.')
-  return Number(amount) * unitMs
+  const ageMs = Number(amount) * (unitMs ?? Number.NaN)
+  if (Number.isSafeInteger(ageMs)) return ageMs
+  throw new InvalidArgumentError('It has to be an age such as 12h, 90d or 2y.')
 }
 
 /** A moment: an age such as `3d`, so long ago, or a date such as `2026-06-30` or `2026-06-30T12:00:00Z`. */
@@ -115,7 +122,7 @@ export function parseEventNumbers(text: string): readonly number[] {
   return text.split(',').flatMap((part) => {
     const [, from = '', to = from] = /^(\d+)(?:-(\d+))?$/.exec(part) ?? []
     const [first, last] = [Number(from), Number(to)]
-    if (from === '' || first < 1 || last < first || last - first >= maxEvents) {
+    if (first < 1 || last < first || !Number.isSafeInteger(last) || last - first >= maxEvents) {
       throw new InvalidArgumentError('They have to be numbers of events such as 4 or 4,7-9.')
     }
     return Array.from({ length: last - first + 1 }, (_, index) => first + index)
@@ -138,9 +145,9 @@ export function addLimit(text: string, before: Limits = {}): Limits {
       `Write name=value, such as maxTurns=5, with one of ${numbers.join(', ')}, onLimit.`,
     )
   }
-  const max = value.trim() === '' ? Number.NaN : Number(value)
-  if (!Number.isFinite(max) || max < 0) throw new InvalidArgumentError(`${name} has to be a number from 0.`)
-  return { ...before, [name]: max }
+  const max = readDecimal(value)
+  if (max >= 0) return { ...before, [name]: max }
+  throw new InvalidArgumentError(`${name} has to be a number from 0.`)
 }
 
 /** Reads a file that the command line names. Throws a `CommandError` if it cannot be read. */

@@ -2,7 +2,7 @@ import { finishReasons, outcomes } from '@tallystick/core/vocabulary'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { InvalidArgumentError } from '@commander-js/extra-typings'
-import { parseMoment, toTime } from './arguments.ts'
+import { parseMoment, readDecimal, toTime } from './arguments.ts'
 
 /** Conditions on runs, as they were given, and the filter that they make. */
 export interface Where {
@@ -50,8 +50,8 @@ function parseWord<Word extends string>(name: string, value: string, words: read
 }
 
 export function parseScore(text: string): number {
-  const score = text.trim() === '' ? Number.NaN : Number(text)
-  if (!Number.isFinite(score)) throw new InvalidArgumentError('A score has to be a number, such as 0.5.')
+  const score = readDecimal(text)
+  if (Number.isNaN(score)) throw new InvalidArgumentError('A score has to be a number, such as 0.5.')
   return score
 }
 
