@@ -12,6 +12,7 @@ import {
   outputMask,
   type RunOptions,
   type RuntimeOptions,
+  withRuntimeRules,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
@@ -101,6 +102,20 @@ describe('the rules of a run', () => {
     expect(await seen({ inputFilter, context: 'ada' } as RunOptions)).toEqual(['1 for ada'])
   })
 
+  it('refuse a mapper that no handoff would ask', async () => {
+    const handoffHistoryMapper = (messages: readonly Message[]) => messages
+    const refused = /handoffHistoryMapper is given, and nestHandoffHistory is not true/
+    for (const nestHandoffHistory of [undefined, false]) {
+      const rules = { handoffHistoryMapper, nestHandoffHistory }
+      const set = office()
+      expect(() => set.runtime.run(set.desk, 'Go.', rules)).toThrow(refused)
+      expect(() => office(rules)).toThrow(refused)
+      expect(() => withRuntimeRules(set.desk, rules)).toThrow(refused)
+    }
+    await office({ nestHandoffHistory: true }).play({ handoffHistoryMapper })
+    await office({ nestHandoffHistory: true, handoffHistoryMapper }).play({ nestHandoffHistory: false })
+  })
+
   it.each([
     [
       'throws',
@@ -165,14 +180,14 @@ describe('the rules of a run', () => {
 
 describe('a resume of a run with rules of its own', () => {
   const own = { guardrails: [rewrites('run')], nestHandoffHistory: true }
-  const waiting = async (onDrift?: 'continue' | 'refuse') => {
+  const waiting = async (onDrift?: 'continue' | 'refuse', rules: RunOptions = own) => {
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
     const agent = defineAgent({ name: 'payer', instructions: '', tools: [pay], model: scriptedModel(steps) })
     const host = { clock, report: () => {} }
     const first = createRuntime({ ledger, agents: [agent], host })
-    const { runId, pendingApprovals } = await waitUntilSettled(clock, first.run(agent, 'Go.', own).result)
+    const { runId, pendingApprovals } = await waitUntilSettled(clock, first.run(agent, 'Go.', rules).result)
     const second = createRuntime({ ledger, agents: [agent], host, ...(onDrift && { onDrift }) })
     await ledger.put(runId, {
       key: 'k',
@@ -217,6 +232,12 @@ describe('a resume of a run with rules of its own', () => {
     const strict = await (await waiting('refuse')).resumed({ guardrails: [other] })
     expect(strict.failure).toContain('onDrift is refuse. What differs: guardrails run.')
     expect((await (await waiting()).resumed({ guardrails: [other] })).failure).toBe(undefined)
+  })
+
+  it('takes from the record that handoffs fold the past', async () => {
+    const handoffHistoryMapper = (messages: readonly Message[]) => messages
+    const { resumed } = await waiting(undefined, { nestHandoffHistory: true, handoffHistoryMapper })
+    expect((await resumed({ handoffHistoryMapper })).failure).toBe(undefined)
   })
 
   it('is needed by a fork, too', async () => {

@@ -56,7 +56,10 @@ export interface RuntimeRules {
    * it; `handoffFilter` comes first.
    */
   readonly nestHandoffHistory?: boolean | undefined
-  /** Returns the messages that `nestHandoffHistory` puts in place of the past, instead of the one of `foldHistory`. */
+  /**
+   * Returns the messages that `nestHandoffHistory: true` puts in place of the past, instead of the one of `foldHistory`.
+   * Without that it is refused.
+   */
   readonly handoffHistoryMapper?: HistoryFilter | undefined
   /**
    * Returns the messages that each model call sends, in place of the history: what `prepareTurn` does, for messages
@@ -133,6 +136,14 @@ function applyRules<Output>(
   }
 }
 
+/** Refuses a mapper that no handoff would ask. */
+function requireNesting({ handoffHistoryMapper, nestHandoffHistory }: RuntimeRules): void {
+  if (handoffHistoryMapper === undefined || nestHandoffHistory) return
+  throw new ConfigurationError(
+    'A handoffHistoryMapper is given, and nestHandoffHistory is not true: no handoff would ask it. Give nestHandoffHistory: true with it, or a handoffFilter instead.',
+  )
+}
+
 /** The rules of a run over those of its runtime. */
 function mergeRules(of: RuntimeRules, own: RuntimeRules): RuntimeRules {
   // A run that says how its handoffs show the past is not asked about the filter of its runtime.
@@ -189,12 +200,15 @@ export interface AgentRegistry {
   readonly all: () => readonly Agent<unknown>[]
   /** The price of a model, if known. */
   readonly findPrice: (model: ModelRef) => Price | undefined
+  /** Refuses rules of a new run that would never apply. */
+  readonly requireUsed: (rules: RuntimeRules) => void
   /** The agents as one run has them: with rules of its own, and perhaps an agent in place of the known one of its name. */
   readonly inRun: (rules: RuntimeRules, own?: Agent<unknown>) => AgentRegistry
 }
 
 /** A runtime's agents; none at first. */
 export function createAgentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): AgentRegistry {
+  requireNesting(runtimeRules)
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
   const ruled = (
@@ -230,6 +244,10 @@ export function createAgentRegistry(prices: Prices, runtimeRules: RuntimeRules =
     find: (name) => known.get(name),
     all: () => [...known.values()],
     findPrice: (model) => findCheckedPrice(prices, model),
+    requireUsed: (rules) => {
+      const nestHandoffHistory = rules.nestHandoffHistory ?? runtimeRules.nestHandoffHistory
+      requireNesting({ ...rules, nestHandoffHistory })
+    },
     inRun: (rules, own) => (own || listRules(rules).length > 0 ? viewFor(rules, own) : registry),
   }
   const viewFor = (rules: RuntimeRules, own: Agent<unknown> | undefined): AgentRegistry => {
@@ -259,6 +277,7 @@ export function createAgentRegistry(prices: Prices, runtimeRules: RuntimeRules =
 export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
   requireOptions('withRuntimeRules', definedAgent, agent, 'the agent')
   requireOptions('withRuntimeRules', anyObject, rules, 'the second argument')
+  requireNesting(rules)
   const toDefinition = (next: Agent<unknown>): AgentDefinition =>
     applyRules(next, rules, toDefinition).definition
   return applyRules(agent, rules, toDefinition)

@@ -115,6 +115,7 @@ export class RunRegistry {
     { runId: known, isQueued = false, stretch, given, schedule }: HowDriven = {},
   ): StartedRun {
     const { newId, ledger, defaults } = this.parts
+    this.parts.agents.requireUsed(options)
     const agents = this.parts.agents.inRun(options)
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
