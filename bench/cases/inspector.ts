@@ -34,8 +34,8 @@ const pages: Readonly<Record<string, string>> = {
   'ms of a caller with one subject': '/runs',
   'ms due': '/due',
   'ms search by tool': '/search?tool=pay&outcome=failed',
-  'ms stats of a month by day': `/stats?by=day&since=${month}`,
-  'ms stats of a month by hour': `/stats?by=hour&since=${month}`,
+  'ms stats of a month by day': `/stats?by=day&startedSince=${month}`,
+  'ms stats of a month by hour': `/stats?by=hour&startedSince=${month}`,
 }
 
 /** First pages of runs whose events are not there, as the ledger finds them. */

@@ -49,14 +49,14 @@ export function addOverview(routes: Routes): void {
       operationId: 'readStats',
       summary:
         'How many runs began in each hour or day, what became of them, and what they cost and took. Child runs count as parts of their root.',
-      parameters: ['since', 'until', 'by'],
+      parameters: ['startedSince', 'startedUntil', 'by'],
       answers: { 200: 'The parts of time in which runs began.' },
       fields: ['buckets'],
     },
     async ({ principal, req }) => {
-      const until = parseNumber('until', req.query('until'))
+      const until = parseNumber('startedUntil', req.query('startedUntil'))
       const end = until ?? served.stream.clock.now()
-      const since = parseNumber('since', req.query('since')) ?? end - dayMs
+      const since = parseNumber('startedSince', req.query('startedSince')) ?? end - dayMs
       const by = req.query('by') ?? 'hour'
       const byMs = lengths.get(by)
       if (byMs === undefined) throw createMalformedError('by has to be hour or day.')

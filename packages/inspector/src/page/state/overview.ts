@@ -34,13 +34,13 @@ export function getBucketMs({ by }: Range): number {
 
 /** What a server is asked for a length of time, which ends with the present part of it. */
 export function getStatsQuery(of: Range): {
-  readonly since: number
-  readonly until: number
+  readonly startedSince: number
+  readonly startedUntil: number
   readonly by: string
 } {
   const bucketMs = getBucketMs(of)
-  const until = (Math.floor(Date.now() / bucketMs) + 1) * bucketMs
-  return { since: until - of.count * bucketMs, until, by: of.by }
+  const startedUntil = (Math.floor(Date.now() / bucketMs) + 1) * bucketMs
+  return { startedSince: startedUntil - of.count * bucketMs, startedUntil, by: of.by }
 }
 
 /** Keeps the overview as runs change. Without a server there is none. */
@@ -73,7 +73,7 @@ async function read(of: Range): Promise<void> {
   ])
   if (of !== range.peek() || from !== source.peek()) return
   readAt.value = Date.now()
-  if (readStats.status === 'fulfilled') stats.value = fillGaps(readStats.value.buckets, query.since, of)
+  if (readStats.status === 'fulfilled') stats.value = fillGaps(readStats.value.buckets, query.startedSince, of)
   statsTrouble.value = readStats.status === 'rejected' ? (readStats.reason as Error).message : undefined
   if (readDue.status === 'fulfilled') due.value = readDue.value
   dueTrouble.value = readDue.status === 'rejected' ? (readDue.reason as Error).message : undefined
