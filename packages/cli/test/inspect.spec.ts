@@ -154,7 +154,7 @@ describe('inspect', () => {
     const unknown = await tallystickHere('inspect', shop.ledgerPath, '--allow', 'decisions,everything')
     expect([unknown.code, unknown.stderr]).toEqual([
       2,
-      expect.stringContaining('everything is none of decisions, forks, starts.'),
+      expect.stringContaining('everything is none of decisions, feedback, forks, starts.'),
     ])
     expect((await tallystickHere('inspect', shop.ledgerPath, '--allow', '')).code).toBe(2)
     const lacking = await tallystickHere('inspect', shop.ledgerPath, '--allow', 'forks')

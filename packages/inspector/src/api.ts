@@ -1,3 +1,4 @@
+import type { FeedbackSummary } from '@tallystick/ledger'
 import type { RecordRow } from '@tallystick/ledger/record'
 import type { ModelRequest, RunId, RuntimeEvent } from '@tallystick/core'
 import type {
@@ -53,6 +54,7 @@ export interface RunRow {
   readonly subject?: string
   readonly tags?: readonly string[]
   readonly parent?: ParentRef
+  readonly feedback?: FeedbackSummary
 }
 
 /** A page of runs, newest first. */
@@ -71,6 +73,10 @@ export interface RunQuery {
   readonly sessionId?: string
   readonly subject?: string
   readonly tag?: string
+  /** Who gave feedback, and bounds of its score, as numbers. */
+  readonly feedbackBy?: string
+  readonly minScore?: string
+  readonly maxScore?: string
   /** Part of the first words, in either case. */
   readonly q?: string
   /** Why the runs ended. */

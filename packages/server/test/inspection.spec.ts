@@ -44,7 +44,9 @@ describe('a request about the past of a run', () => {
     expect(await refused('/runs?reason=bored')).toContain('reason has to be one of answered')
     expect(await refused('/runs?roots=yes')).toBe('roots has to be one of true, false.')
     expect(await refused('/stats?by=week')).toBe('by has to be hour or day.')
-    expect(await refused('/stats?startedSince=1')).toContain('1000 is the most. Ask for a shorter time, or by=day.')
+    expect(await refused('/stats?startedSince=1')).toContain(
+      '1000 is the most. Ask for a shorter time, or by=day.',
+    )
     expect(await refused('/search?input=order')).toContain('a path and a value')
     expect(await refused('/search?after=none')).toContain('Ask for the first page again.')
     expect(await refused(`/runs/${runId}/diff`)).toContain('with is missing')

@@ -22,7 +22,8 @@ import { runUntilStopped } from '../terminal/wait.ts'
 
 /** What the page can be allowed beside reading, and the permissions of each. */
 const allowances = {
-  decisions: ['approve', 'deny', 'settle', 'cancel', 'raise', 'steer', 'queue', 'resume'],
+  decisions: ['approve', 'deny', 'withdraw', 'settle', 'cancel', 'raise', 'steer', 'queue', 'resume'],
+  feedback: ['feedback'],
   forks: ['fork'],
   starts: ['start'],
 } as const satisfies Readonly<Record<string, readonly Permission[]>>

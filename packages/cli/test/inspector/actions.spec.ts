@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { RunId, RuntimeEvent } from '@tallystick/core'
 import { lacksBrowser, openBrowser } from '../../../../scripts/testing/browser.ts'
+import { findBarriers } from '../kit/find-barriers.ts'
 import { startInspector } from '../kit/inspector.ts'
 import { openShop, shopConfig } from '../kit/shop.ts'
 
@@ -81,7 +82,7 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
     await using shop = await openShop()
     const denied = await shop.start()
     const edited = await shop.start()
-    const words = ['--allow', 'decisions,forks,starts', '--config', shopConfig]
+    const words = ['--allow', 'decisions,feedback,forks,starts', '--config', shopConfig]
     const inspector = await startInspector('inspect', shop.ledgerPath, ...words)
     await using browser = await openBrowser({ viewport: { width: 1280, height: 800 } })
     const { page, faults } = browser
@@ -119,6 +120,27 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
       ({ type }) => type === 'approval_decided',
     )
     expect(decided).toMatchObject({ input: { usd: 3 } })
+
+    await page.getByRole('button', { name: 'Feedback…' }).click()
+    await page.getByLabel('Score').fill('0,5')
+    await page.getByLabel('Note').fill('Cheap\u202E.')
+    expect(await page.getByRole('button', { name: 'Give feedback' }).isDisabled()).toBe(true)
+    await page.getByLabel('Score').fill('0.5')
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByRole('button', { name: 'Give feedback' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByRole('region', { name: 'Conversation' }).getByText('Cheap⟨U+202E⟩.').waitFor()
+    expect((await readEvents(shop.ledgerPath, edited.runId)).at(-1)).toMatchObject({
+      type: 'feedback_given',
+      score: 0.5,
+    })
+    await page.getByRole('button', { name: 'More filters' }).click()
+    await page.getByLabel('Score to').fill('0.5')
+    await page.getByLabel('Score to').press('Enter')
+    const rows = page.getByRole('navigation', { name: 'Runs' }).locator('.list li')
+    await expect.poll(() => rows.count()).toBe(1)
+    await rows.getByText('★ 0.5').waitFor()
+    await page.getByRole('button', { name: 'Clear all' }).click()
 
     await openRun(edited.runId, '&at=2')
     await page.getByRole('button', { name: 'Fork at 2…' }).click()

@@ -2,7 +2,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ReplaySubject } from 'rxjs'
@@ -11,17 +10,10 @@ import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { lacksBrowser, openBrowser, type Browser } from '../../../../scripts/testing/browser.ts'
+import { findBarriers } from '../kit/find-barriers.ts'
 import { awaitInspector, type Inspector, startInspector } from '../kit/inspector.ts'
 import { openShop, shopConfig, type Shop } from '../kit/shop.ts'
 import { startTallystickFrom, tallystickHere } from '../kit/tallystick.ts'
-
-/** What axe finds wrong with the page as it is now: its rules, and where each is broken. */
-async function findBarriers(page: Page): Promise<readonly string[]> {
-  // By the protocol of the browser, since the page may load no script.
-  await page.evaluate(axe.source)
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run())
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
-}
 
 interface Opened extends AsyncDisposable {
   readonly browser: Browser

@@ -107,7 +107,9 @@ export const inspectionCases: Readonly<Record<string, (ledger: Ledger) => Promis
       authorize: () => ({ name: 'eve', sees: { sessions: (name) => name === 'one' } }),
     })
     expect(await sum('eve', ofSession)).toEqual([[1, 1, 37]])
-    expect((await answerOf(await office.send('/stats?startedSince=1&startedUntil=3600000')))['buckets']).toEqual([])
+    expect(
+      (await answerOf(await office.send('/stats?startedSince=1&startedUntil=3600000')))['buckets'],
+    ).toEqual([])
     const { buckets } = await answerOf(await office.send('/stats'))
     expect(buckets).toMatchObject([{ reasons: {}, failed: 0, suspended: 0, p50Ms: expect.any(Number) }])
   },

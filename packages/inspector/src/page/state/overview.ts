@@ -73,7 +73,8 @@ async function read(of: Range): Promise<void> {
   ])
   if (of !== range.peek() || from !== source.peek()) return
   readAt.value = Date.now()
-  if (readStats.status === 'fulfilled') stats.value = fillGaps(readStats.value.buckets, query.startedSince, of)
+  if (readStats.status === 'fulfilled')
+    stats.value = fillGaps(readStats.value.buckets, query.startedSince, of)
   statsTrouble.value = readStats.status === 'rejected' ? (readStats.reason as Error).message : undefined
   if (readDue.status === 'fulfilled') due.value = readDue.value
   dueTrouble.value = readDue.status === 'rejected' ? (readDue.reason as Error).message : undefined

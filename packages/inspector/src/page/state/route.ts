@@ -22,6 +22,10 @@ export interface Route {
   readonly session?: string
   readonly subject?: string
   readonly tag?: string
+  /** Who gave feedback, and the scores that it has. */
+  readonly feedbackBy?: string
+  readonly minScore?: string
+  readonly maxScore?: string
   /** Words to search for. */
   readonly q?: string
   /** A value within the input of a call, as `order=A-7`. */

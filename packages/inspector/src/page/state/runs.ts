@@ -19,7 +19,11 @@ let asked = 0
 /** What the list is asked for: the filters of the address. */
 export function readQuery(): RunQuery {
   const { status, agent, tool, outcome, reason, session: sessionId, subject, tag, since, until } = route.value
-  const texts = { agent, tool, outcome, reason, sessionId, subject, tag }
+  const { feedbackBy, minScore, maxScore } = route.value
+  const texts = {
+    ...{ agent, tool, outcome, reason, sessionId, subject, tag },
+    ...{ feedbackBy, minScore, maxScore },
+  }
   const given = Object.entries(texts).filter(([, text]) => text)
   const statuses = (status ?? '')
     .split(',')

@@ -38,6 +38,7 @@ class RunWorker {
   #model = new RunModel()
   #stop = new AbortController()
   #origin: RunOrigin | undefined
+  #take: (events: readonly RuntimeEvent[]) => void = () => undefined
   #verifier: RecordVerifier | undefined
 
   /** Reads a run, and follows it to its end. `onProgress` is called with each group of events. */
@@ -54,6 +55,7 @@ class RunWorker {
       onProgress(this.#describeProgress(model, from))
       void this.#verifier?.continue()
     }
+    this.#take = take
     if (origin.kind === 'lines') {
       for (let from = 0; from < origin.lines.length; from += linesAtOnce) {
         take(origin.lines.slice(from, from + linesAtOnce).map((line) => JSON.parse(line) as RuntimeEvent))
@@ -63,7 +65,7 @@ class RunWorker {
     while (!stop.signal.aborted && model.state?.phase !== 'done') {
       try {
         const isOver = await withStream((mayStream) =>
-          mayStream ? this.#follow(origin.url, model, take, stop.signal) : this.#readOn(origin, model, take),
+          mayStream ? this.#follow(origin.url, model, take, stop.signal) : this.readOn(),
         )
         if (isOver) return
       } catch (error) {
@@ -75,13 +77,10 @@ class RunWorker {
     }
   }
 
-  /** Reads what came since; true if nothing more will come. */
-  async #readOn(
-    origin: RunOrigin,
-    model: RunModel,
-    take: (events: readonly RuntimeEvent[]) => void,
-  ): Promise<boolean> {
-    for await (const events of readRecorded(origin, model.lastSeq)) take(events)
+  /** Reads what came since, behind the end of the run too; true if no model or tool will add to it. */
+  async readOn(): Promise<boolean> {
+    const [model, take, origin] = [this.#model, this.#take, this.#origin]
+    if (origin) for await (const events of readRecorded(origin, model.lastSeq)) take(events)
     return model.state?.phase === 'done'
   }
 

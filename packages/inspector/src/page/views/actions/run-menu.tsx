@@ -5,23 +5,26 @@ import { waits } from '../../state/open-run.ts'
 import { route, runId } from '../../state/route.ts'
 import { may, rows, self } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
 import { fence } from '../../ui/fence.ts'
 import { Same } from '../../ui/same.tsx'
 import { useSending } from '../../ui/sending.ts'
 import { showHidden } from '../../ui/text.tsx'
 import { Trouble } from '../../ui/trouble.tsx'
 import { ReplayReport } from '../replay-report.tsx'
+import { FeedbackDialog } from './feedback-dialog.tsx'
 import { ForkDialog } from './fork-dialog.tsx'
+import { TextCommand } from './text-command.tsx'
 
-type Open = 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'test'
+type Open = 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'feedback' | 'test'
 
 /** What the caller may do with the run: only that is offered. */
 export function RunMenu(): JSX.Element | null {
   const [open, setOpen] = useState<Open | undefined>(undefined)
   const now = waits.value
   if (source.value.kind === 'file' || now === undefined) return null
-  const status = rows.value.find((row) => row.runId === runId.value)?.status
+  const run = runId.value
+  const status = rows.value.find((row) => row.runId === run)?.status
   const offered: readonly (readonly [Open, string, boolean])[] = [
     [
       'fork',
@@ -32,6 +35,7 @@ export function RunMenu(): JSX.Element | null {
     ['queue', 'Queue…', !now.isDone && may('queue')],
     ['resume', 'Resume…', status === 'interrupted' && may('resume')],
     ['cancel', 'Cancel…', !now.isDone && may('cancel')],
+    ['feedback', 'Feedback…', now.isDone && may('feedback')],
     ['replay', 'Replay', may('replay') && hasAgents()],
     ['test', 'Copy as test', now.isDone && may('inspect')],
   ]
@@ -53,7 +57,8 @@ export function RunMenu(): JSX.Element | null {
           hint="The model reads it at its next turn."
           action="Send"
           onClose={close}
-          toCommand={(input) => ['steer', { input }]}
+          path={`runs/${run}/steer`}
+          toBody={(input) => ({ input })}
         />
       )}
       {open === 'queue' && (
@@ -63,7 +68,8 @@ export function RunMenu(): JSX.Element | null {
           hint="The model reads it once it has answered."
           action="Send"
           onClose={close}
-          toCommand={(input) => ['queue', { input }]}
+          path={`runs/${run}/queue`}
+          toBody={(input) => ({ input })}
         />
       )}
       {open === 'cancel' && (
@@ -74,11 +80,13 @@ export function RunMenu(): JSX.Element | null {
           action="Cancel the run"
           mayBeEmpty
           onClose={close}
-          toCommand={(reason) => ['cancel', reason === '' ? {} : { reason }]}
+          path={`runs/${run}/cancel`}
+          toBody={(reason) => (reason === '' ? {} : { reason })}
         />
       )}
       {open === 'resume' && <ResumeDialog onClose={close} />}
       {open === 'replay' && <ReplayDialog onClose={close} />}
+      {open === 'feedback' && <FeedbackDialog onClose={close} />}
       {open === 'test' && <TestDialog onClose={close} />}
     </div>
   )
@@ -87,46 +95,6 @@ export function RunMenu(): JSX.Element | null {
 /** Whether the server knows agents that can go on with a run. */
 function hasAgents(): boolean {
   return (self.value?.agents.length ?? 0) > 0
-}
-
-function TextCommand({
-  title,
-  label,
-  hint,
-  action,
-  mayBeEmpty = false,
-  toCommand,
-  onClose,
-}: {
-  readonly title: string
-  readonly label: string
-  readonly hint: string
-  readonly action: string
-  readonly mayBeEmpty?: boolean
-  readonly toCommand: (text: string) => readonly [verb: string, body: object]
-  readonly onClose: () => void
-}): JSX.Element {
-  const [text, setText] = useState('')
-  const { isBusy, trouble, send } = useSending()
-  const [verb, body] = toCommand(text)
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <Field label={label} hint={hint}>
-        <textarea rows={3} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      </Field>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy || (text === '' && !mayBeEmpty)}
-          onClick={() => send(() => source.value.send(`runs/${runId.value}/${verb}`, body), onClose)}
-        >
-          {action}
-        </button>
-      </footer>
-    </Dialog>
-  )
 }
 
 function ResumeDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {

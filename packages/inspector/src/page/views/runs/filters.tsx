@@ -13,6 +13,9 @@ const texts = [
   ['session', 'Session', 'ann'],
   ['subject', 'Subject', 'customer-7'],
   ['tag', 'Tag', 'web'],
+  ['feedbackBy', 'Feedback by', 'ann'],
+  ['minScore', 'Score from', '0'],
+  ['maxScore', 'Score to', '0.5'],
   ['input', 'Input of a call', 'order=A-7'],
 ] as const satisfies readonly (readonly [keyof Route, string, string])[]
 

@@ -22,7 +22,8 @@ export function Hits(): JSX.Element {
       {isNothing && hitsAfter.value === undefined ? (
         <div class="empty">
           <p>
-            Nothing on record has these words. A search looks at messages, and at inputs and results of calls.
+            Nothing on record has these words. A search looks at messages, at inputs and results of calls, and
+            at feedback.
           </p>
         </div>
       ) : (

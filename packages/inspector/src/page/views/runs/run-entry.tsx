@@ -9,7 +9,7 @@ export const runEntryHeight = 60
 /** A run of the list: its first words, how it stands, and the worst that happened in it. */
 export function RunEntry({ row }: { readonly row: RunRow }): JSX.Element {
   const { runId, status, agent, parent, firstWords, startedAt, lastAt, turns, toolCalls } = row
-  const { costUsd, worst, tools } = row
+  const { costUsd, worst, tools, feedback } = row
   return (
     <button
       type="button"
@@ -37,6 +37,7 @@ export function RunEntry({ row }: { readonly row: RunRow }): JSX.Element {
           </span>
         )}
         <span class="end">
+          {feedback && <FeedbackMark feedback={feedback} />}
           <Sparkline tools={tools} />
           {costUsd !== undefined && <span>{formatCost(costUsd)}</span>}
           <span>{formatDuration(lastAt - startedAt)}</span>
@@ -44,6 +45,27 @@ export function RunEntry({ row }: { readonly row: RunRow }): JSX.Element {
       </span>
     </button>
   )
+}
+
+/** What people said of the run: its scores, or how many notes. */
+function FeedbackMark({
+  feedback: { count, lowest, highest },
+}: Required<Pick<RunRow, 'feedback'>>): JSX.Element {
+  const scores = lowest === undefined ? [] : [...new Set([lowest, highest!])].map(formatScore)
+  const said = scores.length === 0 ? '' : `, score ${scores.join(' to ')}`
+  return (
+    <span title={`feedback: ${count}${said}`}>
+      <span aria-hidden="true">★ {scores.join('–') || count}</span>
+      <span class="hidden-visually">
+        feedback: {count}
+        {said}
+      </span>
+    </span>
+  )
+}
+
+function formatScore(score: number): string {
+  return String(Number(score.toPrecision(3)))
 }
 
 function countThings(count: number, thing: string): string {

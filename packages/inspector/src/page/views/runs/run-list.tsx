@@ -47,10 +47,14 @@ function SameList(): JSX.Element {
     const value = query[name as keyof typeof conditions]
     return value === undefined ? [] : ['--where', `${condition}=${value}`]
   })
+  const { feedbackBy, minScore, maxScore } = query
+  const said = Object.entries({ 'by=': feedbackBy, 'score>=': minScore, 'score<=': maxScore }).flatMap(
+    ([condition, value]) => (value === undefined ? [] : ['--where', condition + value]),
+  )
   const statuses = query.status?.length === 1 ? ['--status', ...query.status] : []
   return (
     <Same
-      command={['list', 'LEDGER', ...statuses, ...options]}
+      command={['list', 'LEDGER', ...statuses, ...options, ...said]}
       path={formatListPath(query)}
       json={() => rows.value}
       markdown={() =>
