@@ -105,5 +105,7 @@ export function cutOtherwise(bytes: Uint8Array): readonly HostileStream[] {
 }
 
 function encodeLatin1(text: string): Uint8Array {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0))
+  const bytes = new Uint8Array(text.length)
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at)
+  return bytes
 }
