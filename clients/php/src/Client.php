@@ -126,16 +126,16 @@ final class Client
         $this->send('POST', "/runs/{$this->id($runId)}/withdraw", ['standing' => $toolCallId, 'reason' => $reason]);
     }
 
-    /** Gives the result of a call whose work was done here. Giving it again changes nothing. */
+    /** Gives the result of a call whose work was done here. A call that has its result is refused as `not_deferred`. */
     public function settle(string $runId, string $toolCallId, string $result): void
     {
-        $this->send('POST', "/runs/{$this->id($runId)}/settle", ['toolCallId' => $toolCallId, 'result' => $result], "settle-$toolCallId");
+        $this->send('POST', "/runs/{$this->id($runId)}/settle", ['toolCallId' => $toolCallId, 'result' => $result]);
     }
 
     /** Says that the work of a call failed. The model reads why. */
     public function fail(string $runId, string $toolCallId, string $why): void
     {
-        $this->send('POST', "/runs/{$this->id($runId)}/settle", ['toolCallId' => $toolCallId, 'failed' => $why], "settle-$toolCallId");
+        $this->send('POST', "/runs/{$this->id($runId)}/settle", ['toolCallId' => $toolCallId, 'failed' => $why]);
     }
 
     /** Takes up a run that no process drives. */
@@ -211,15 +211,7 @@ final class Client
             $request = $request->withHeader('content-type', 'application/json')->withBody($this->streams->createStream($json));
         }
         $response = $this->http->sendRequest($request);
-        try {
-            $this->requireSuccess($method, $path, $response);
-        } catch (Problem $problem) {
-            // The run has had the command of this key.
-            if ($key !== null && $problem->problemCode === 'ledger_conflict' && $problem->kind === 'unique') {
-                return ['accepted' => true];
-            }
-            throw $problem;
-        }
+        $this->requireSuccess($method, $path, $response);
         return json_decode((string) $response->getBody(), true, 512, JSON_THROW_ON_ERROR);
     }
 

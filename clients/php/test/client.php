@@ -27,10 +27,16 @@ $refused = function (callable $what): string {
 $runId = $client->start('buyer', 'What is short?', "$argv[1]-a", ['sessionId' => "$argv[1]-s", 'tags' => ['php']]);
 $result = $client->result($runId);
 [$first, $second] = $result->deferredCalls;
+$early = str_replace('_1_1_', '_2_1_', $first->toolCallId);
+foreach (['too early', 'and again'] as $when) {
+    echo "settled $when: ", $refused(fn () => $client->settle($runId, $early, 'done')), "\n";
+}
 $client->settle($runId, $first->toolCallId, 'lamp: 3 pieces');
 echo 'settled twice: ', $refused(fn () => $client->settle($runId, $first->toolCallId, 'lamp: 3 pieces')), "\n";
 $client->fail($runId, $second->toolCallId, 'The warehouse is closed.');
 $client->steer($runId, 'Be quick.', "$argv[1]-steer");
+echo 'steered again: ', $refused(fn () => $client->steer($runId, 'Be quick.', "$argv[1]-steer")), "\n";
+echo 'other words, same key: ', $refused(fn () => $client->steer($runId, 'Take your time.', "$argv[1]-steer")), "\n";
 $client->queue($runId, 'Then say thanks.');
 [$question] = $client->result($runId)->pendingApprovals;
 echo 'resumed: ', $refused(fn () => $client->resume($runId)), "\n";

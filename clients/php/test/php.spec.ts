@@ -26,7 +26,11 @@ describe.skipIf(!isThere)('the client in PHP', () => {
   it('has every command, refusals that a program can read, and a stream that any cut leaves whole', async () => {
     const printed = await client(['request-4'], {}, ['php', join(folder, 'test/client.php')])
     expect(printed.split('\n')).toEqual([
-      'settled twice: accepted',
+      'settled too early: 409 not_deferred',
+      'settled and again: 409 not_deferred',
+      'settled twice: 409 not_deferred',
+      'steered again: accepted',
+      'other words, same key: 409 ledger_conflict',
       'resumed: accepted',
       'other input for later calls: 409 not_supported',
       '{"article":"lamp","pieces":2}',

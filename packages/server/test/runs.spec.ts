@@ -270,9 +270,30 @@ describe('a command that is sent twice under one key', () => {
     const key = { 'idempotency-key': 'k1' }
     expect((await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Hurry.' }, key)).status).toBe(200)
     const again = await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Hurry.' }, key)
-    expect(await answerOf(again)).toMatchObject({ status: 409, code: 'ledger_conflict', kind: 'unique' })
+    expect(await answerOf(again)).toMatchObject({ status: 200, accepted: true })
+    const other = await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Wait.' }, key)
+    expect(await answerOf(other)).toMatchObject({ status: 409, code: 'ledger_conflict', kind: 'unique' })
     const events = await recorded(office.send(`/runs/${runId}/events`))
     expect(events.filter(({ type }) => type === 'input_received')).toHaveLength(2)
+    await office.send(`/runs/${runId}/cancel`, 'boss', {})
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const late = await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Hurry.' }, key)
+    expect(await answerOf(late)).toMatchObject({ status: 200, accepted: true })
+  })
+
+  it('stays refused, if it was', async () => {
+    const office = await openOffice()
+    const runId = await office.start('boss')
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const toolCallId = `call_${runId.slice(4).replaceAll('-', '')}_1_1_0`
+    for (const refused of [
+      { status: 409, code: 'not_deferred' },
+      { status: 409, code: 'ledger_conflict', kind: 'unique' },
+    ]) {
+      const body = { toolCallId, result: 'paid' }
+      const sent = office.send(`/runs/${runId}/settle`, 'boss', body, { 'idempotency-key': 'k2' })
+      expect(await answerOf(await sent)).toMatchObject(refused)
+    }
   })
 })
 

@@ -71,7 +71,8 @@ describe('a server that drives nothing', () => {
     expect(status).toBe('suspended')
     const call = { toolCallId: pendingApprovals[0]!.toolCallId }
     const key = { 'idempotency-key': 'click' }
-    const approve = (): Promise<Response> => office.send(`/runs/${runId}/approve`, 'boss', call, key)
+    const approve = (headers = key): Promise<Response> =>
+      office.send(`/runs/${runId}/approve`, 'boss', call, headers)
     expect(await answerOf(await approve())).toEqual({ status: 200, accepted: true })
     const types: string[] = []
     for await (const { data } of framesOf(await following))
@@ -79,7 +80,9 @@ describe('a server that drives nothing', () => {
     expect(types[0]).toBe('run_started')
     expect(types.at(-1)).toBe('run_finished')
     expect(await resultOf(office, runId)).toMatchObject({ status: 'done' })
-    expect(await answerOf(await approve())).toMatchObject({ status: 409 })
+    expect(await answerOf(await approve())).toEqual({ status: 200, accepted: true })
+    const another = await approve({ 'idempotency-key': 'click-2' })
+    expect(await answerOf(another)).toMatchObject({ status: 409 })
     expect(new Set(office.woken)).toEqual(new Set([runId]))
     await checkRuns(office)
   })

@@ -1,6 +1,19 @@
-import { type CommandAcknowledgement, ConfigurationError, type Ledger, type RunId } from '@tallystick/core'
+import {
+  type CommandAcknowledgement,
+  ConfigurationError,
+  type Ledger,
+  LedgerConflictError,
+  type RunId,
+} from '@tallystick/core'
 import { findOpenRoot, omitUndefined } from '@tallystick/core/internal'
-import { type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
+import { recoverMessage } from '@tallystick/core/machine'
+import {
+  extractRunId,
+  type JsonObject,
+  limitNames,
+  type OutsideCommand,
+  toCanonicalJson,
+} from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
 import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
@@ -238,11 +251,11 @@ function requireAccepted(acknowledgement: CommandAcknowledgement): void {
 }
 
 /**
- * Sends a command to a run, and returns what the run answers. Every route sends by this function, which throws a problem if the
- * principal may not send the command.
+ * Sends a command to a run, and returns what the run answers: to one that is sent again under its key, the same. Every route sends
+ * by this function, which throws a problem if the principal may not send the command.
  */
 export async function deliverCommand(
-  { runtime, context, wake }: Served,
+  served: Served,
   principal: Principal,
   runId: RunId,
   given: OutsideCommand,
@@ -251,8 +264,41 @@ export async function deliverCommand(
   requirePermission(principal, commandRoutes[given.type].permission)
   const isDecision = given.type === 'approve' || given.type === 'deny'
   const command = isDecision ? { ...given, ...omitUndefined({ roles: principal.roles }) } : given
+  const isRepeated = async (): Promise<boolean> =>
+    key !== undefined && (await wasAccepted(served.ledger, runId, command, key))
+  try {
+    const answer = await passCommand(served, runId, command, key ?? crypto.randomUUID())
+    return answer.accepted || !(await isRepeated()) ? answer : { accepted: true }
+  } catch (error) {
+    if (error instanceof LedgerConflictError && (await isRepeated())) return { accepted: true }
+    throw error
+  }
+}
+
+/** Whether this very command is on record under its key. */
+async function wasAccepted(
+  ledger: Ledger,
+  runId: RunId,
+  command: OutsideCommand,
+  key: string,
+): Promise<boolean> {
+  // What is about a call of a child run is on record there.
+  const target = 'toolCallId' in command ? extractRunId(command.toolCallId) : undefined
+  for await (const event of ledger.read(target ?? runId)) {
+    if (event.inboxKey !== key) continue
+    const recorded = { ...recoverMessage(undefined, { recorded: [event], index: 0 }) }
+    return toCanonicalJson({ ...recorded, ...command }) === toCanonicalJson(recorded)
+  }
+  return false
+}
+
+async function passCommand(
+  { runtime, context, wake }: Served,
+  runId: RunId,
+  command: OutsideCommand,
+  commandKey: string,
+): Promise<CommandAcknowledgement> {
   // One key for both ways, so that a command which the first one had put already is not put again.
-  const commandKey = key ?? crypto.randomUUID()
   if (wake === undefined) {
     try {
       return await runtime.send(runId, command, { key: commandKey, context })
