@@ -9,13 +9,14 @@ import {
 import { listPendingApprovals } from '@tallystick/core/machine'
 import { isSamePerson, omitUndefined, showHidden } from '@tallystick/core/internal'
 import { type EventOf, toCanonicalJson } from '@tallystick/core/vocabulary'
-import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
+import * as z from 'zod'
 import type { Principal } from './http/principal.ts'
 import { isServerFault, RefusedRequestError } from './http/problem.ts'
 import { readText } from './http/request.ts'
-import type { RequestScope, Served } from './http/served.ts'
+import type { Routes } from './http/routes.ts'
+import type { Served } from './http/served.ts'
 import { deliverCommand } from './runs/commands.ts'
 import { readState } from './runs/view.ts'
 
@@ -36,7 +37,7 @@ export interface LinkOptions extends Omit<IssueOptions, 'mayEdit' | 'to'> {
 /** Makes links, and answers them. */
 export interface ApprovalPage {
   link(approval: PendingApproval, options: LinkOptions): string
-  addTo(app: Hono<RequestScope>): void
+  addTo(routes: Routes): void
 }
 
 type Claims = ApprovalClaims & { readonly to: string }
@@ -127,12 +128,44 @@ export function createApprovalPage(served: Served, { secret, url }: ApprovalPage
 
   return {
     link: (approval, options) => `${address}?approval=${encodeURIComponent(tokens.issue(approval, options))}`,
-    addTo(app) {
-      app.get('/approval', ({ req }) => answer(() => show(req.query('approval') ?? '')))
-      app.post('/approval', ({ req }) => answer(() => decide(req.raw)))
+    addTo(routes) {
+      routes.get(
+        '/approval',
+        {
+          operationId: 'showApproval',
+          summary: 'The page on which the person of a signed link decides about a call. It changes nothing.',
+          parameters: ['approval'],
+          answers: { 200: 'The question, or what became of it.' },
+          media: ['text/html'],
+          isPage: true,
+        },
+        ({ req }) => answer(() => show(req.query('approval') ?? '')),
+      )
+      routes.post(
+        '/approval',
+        {
+          operationId: 'decideApproval',
+          summary: 'Takes the decision of the person of a signed link, once.',
+          body: {
+            name: 'Decision',
+            schema: decisionForm,
+            example: { approval: 'TOKEN', decision: 'approve' },
+          },
+          answers: { 303: 'The decision is on record; the page shows it.' },
+          media: ['text/html'],
+          isPage: true,
+        },
+        ({ req }) => answer(() => decide(req.raw)),
+      )
     },
   }
 }
+
+const decisionForm = z.object({
+  approval: z.string(),
+  decision: z.enum(['approve', 'deny']),
+  reason: z.exactOptional(z.string()),
+})
 
 type Question = Pick<PendingApproval, 'toolCallId' | 'attempt' | 'inputDigest'>
 

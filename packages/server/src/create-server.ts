@@ -420,7 +420,7 @@ function createApp(
     throw new RefusedRequestError(404, 'not_found', what)
   })
   // Before callers are identified: a link names its person.
-  page?.addTo(app)
+  page?.addTo(routes)
   app.use(async (context, next) => {
     const request = context.req.raw
     const url = new URL(request.url)

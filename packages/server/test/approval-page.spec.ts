@@ -3,6 +3,7 @@ import { createServer, type LinkOptions, type ServerOptions } from '@tallystick/
 import { serve } from '@tallystick/server/node'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { documentAt, exampleOf } from './kit/described.ts'
 import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
 
 const secret = 's'.repeat(32)
@@ -101,6 +102,23 @@ describe('the page that decides by a signed link', () => {
     expect(again.text).toContain('By ann at')
     const decided = await Array.fromAsync(desk.ledger.find({ types: ['approval_decided'] }))
     expect(decided).toMatchObject([{ by: 'ann', via: 'link', reason: 'It is due.', approved: true }])
+  })
+
+  it('is described where it is served, as it answers', async () => {
+    const desk = await openDesk()
+    const path = '/approval'
+    const approvalPage = { secret, url: 'https://ops.example.com' }
+    const { [path]: page } = (await documentAt('', { approvalPage })).paths
+    const shown = await desk.open(desk.link())
+    expect(Object.keys(page?.['get']?.responses['200']?.content ?? {})).toEqual([
+      shown.headers.get('content-type')?.split(';')[0],
+    ])
+    const example = exampleOf(page!['post']!)
+    expect(Object.keys(example ?? {})).toContain('approval')
+    const { approval: _, ...decision } = example as Record<string, string>
+    const { status } = await desk.post(desk.link(), decision)
+    expect(Object.keys(page?.['post']?.responses ?? {})).toContain(String(status))
+    expect((await documentAt('')).paths).not.toHaveProperty([path])
   })
 
   it('denies, too, and takes two posts at once as one', async () => {

@@ -87,11 +87,15 @@ async function sendAsDescribed(
 
 const document = await documentAt('')
 const described = operationsOf(document)
+/** With all that a server can be given. */
+const whole = await documentAt('', {
+  approvalPage: { secret: 's'.repeat(32), url: 'https://ops.example.com' },
+})
 
 describe('the OpenAPI document', () => {
   it('is the one of this package, the same for every caller', async () => {
     // After a wanted change: vitest run packages/server/test/openapi.spec.ts -u
-    await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../openapi.json')
+    await expect(`${JSON.stringify(whole, null, 2)}\n`).toMatchFileSnapshot('../openapi.json')
     expect(document.openapi).toMatch(/^3\.1\./)
     expect(await documentAt('/api')).toEqual({ ...document, servers: [{ url: '/api' }] })
     const office = await openOffice()
@@ -101,17 +105,18 @@ describe('the OpenAPI document', () => {
   })
 
   it('names each operation once, and refers to nothing that it does not hold', () => {
-    const ids = described.map(({ operation }) => operation.operationId)
+    const all = operationsOf(whole)
+    const ids = all.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
-    const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, ref]) => ref ?? '')
-    expect(refs.length).toBeGreaterThan(described.length)
+    const refs = [...JSON.stringify(whole).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, ref]) => ref ?? '')
+    expect(refs.length).toBeGreaterThan(all.length)
     for (const ref of refs) {
       const found = ref
         .split('/')
-        .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], document)
+        .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], whole)
       expect({ ref, found: typeof found }).toEqual({ ref, found: 'object' })
     }
-    for (const { path, operation } of described) {
+    for (const { path, operation } of all) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
       const passed = operation.parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
       expect(passed).toEqual(inPath)

@@ -31,6 +31,8 @@ export interface Operation<Body = never> {
   readonly events?: string
   /** The form of errors, if they are not problems of RFC 9457. */
   readonly errors?: 'OpenAiError'
+  /** Set for a page that people open by a signed link: it needs no token in a header, its body is a form, and its errors are HTML. */
+  readonly isPage?: true
 }
 
 /** The parameters of all routes. */
@@ -92,6 +94,7 @@ const parameters = {
     '`v1,` and the HMAC-SHA256 of id, timestamp and body, in base64.',
   ],
   'Idempotency-Key': ['header', 'string', 'Under which the request takes effect once.'],
+  approval: ['query', 'string', 'The token of the link, which names a call and a person.'],
   traceparent: ['header', 'string', 'The trace of the caller, which the run continues.'],
 } as const
 type ParameterName = keyof typeof parameters
@@ -236,7 +239,7 @@ const schemasAt = '#/components/schemas/'
 
 function describe(operation: Operation, path: string): object {
   const { operationId, summary, body, parameters: names = [], answers, fields = [] } = operation
-  const { media, stream, events, errors } = operation
+  const { media, stream, events, errors, isPage } = operation
   const answer = {
     type: 'object',
     properties: Object.fromEntries(fields.map((field) => [field, {}])),
@@ -263,12 +266,16 @@ function describe(operation: Operation, path: string): object {
   return {
     operationId,
     summary,
+    ...(isPage && { security: [] }),
     parameters: [...inPath, ...others],
     ...(body && {
       requestBody: {
         required: true,
         content: {
-          'application/json': { schema: { $ref: `${schemasAt}${body.name}` }, example: body.example },
+          [isPage ? 'application/x-www-form-urlencoded' : 'application/json']: {
+            schema: { $ref: `${schemasAt}${body.name}` },
+            example: body.example,
+          },
         },
       },
     }),
@@ -276,16 +283,18 @@ function describe(operation: Operation, path: string): object {
       ...Object.fromEntries(
         Object.entries(answers).map(([status, description]) => [
           status,
-          { description, ...(status !== '204' && { content }) },
+          { description, ...(!['204', '303'].includes(status) && { content }) },
         ]),
       ),
       default: {
         description: 'The server refused the request, or failed.',
-        content: {
-          [errors ? 'application/json' : 'application/problem+json']: {
-            schema: { $ref: `${schemasAt}${errors ?? 'Problem'}` },
-          },
-        },
+        content: isPage
+          ? content
+          : {
+              [errors ? 'application/json' : 'application/problem+json']: {
+                schema: { $ref: `${schemasAt}${errors ?? 'Problem'}` },
+              },
+            },
       },
     },
   }

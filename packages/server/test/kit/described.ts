@@ -1,5 +1,5 @@
 import { createRuntime, memoryLedger } from '@tallystick/core'
-import { createServer } from '@tallystick/server'
+import { createServer, type ServerOptions } from '@tallystick/server'
 
 /** What a kind of body looks like. */
 export interface Media {
@@ -11,7 +11,7 @@ export interface Media {
 export interface DescribedOperation {
   readonly operationId: string
   readonly parameters: readonly { readonly name: string; readonly in: string }[]
-  readonly requestBody?: { readonly content: { readonly 'application/json': Media } }
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
   readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Media>> }>>
 }
 
@@ -24,10 +24,10 @@ export interface Document {
 }
 
 /** What a server without callers of its own answers. */
-export async function documentAt(basePath: string): Promise<Document> {
+export async function documentAt(basePath: string, more: Partial<ServerOptions> = {}): Promise<Document> {
   const ledger = memoryLedger()
   const runtime = createRuntime({ ledger, agents: [] })
-  const server = createServer({ runtime, agents: [], basePath })
+  const server = createServer({ runtime, agents: [], basePath, ...more })
   const headers = { authorization: `Bearer ${server.token}` }
   const response = await server.fetch(new Request(`http://localhost${basePath}/openapi.json`, { headers }))
   return (await response.json()) as Document
@@ -49,5 +49,5 @@ export function operationsOf({ paths }: Document): readonly Described[] {
 
 /** The example of the body of an operation. */
 export function exampleOf({ requestBody }: DescribedOperation): Record<string, unknown> | undefined {
-  return requestBody?.content['application/json'].example
+  return Object.values(requestBody?.content ?? {})[0]?.example
 }
