@@ -48,7 +48,7 @@ export default {
   plugins: ['@stryker-mutator/vitest-runner'],
   coverageAnalysis: 'perTest',
   inPlace: true,
-  concurrency: 1,
+  concurrency: 2,
   mutate: [...ranges],
   reporters: ['clear-text', 'progress-append-only'],
   ignoreStatic: true,

@@ -2,7 +2,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
 
 const ofCore = ['packages/core/test/**/*.{spec,property}.ts']
 const ofTestkit = [
-  'packages/testkit/test/{random,property-test,simulate-fleet,ledger-contract,contract-of}.{spec,property}.ts',
+  'scripts/simulation/worlds.mutation.ts',
+  'packages/testkit/test/{random,property-test,simulate-fleet,contract-of}.{spec,property}.ts',
   // Random programs of the testkit, played and judged by it.
   'packages/core/test/{laws,budgets,take-over,power-loss,tool-retries,turn-calls}.property.ts',
 ]

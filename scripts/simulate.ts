@@ -16,7 +16,6 @@ import { parseArgs } from 'node:util'
 import type { RuntimeEvent } from '@tallystick/core'
 import { importEvents, toExportLine, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { replayRun } from '@tallystick/replay'
 import {
   type FleetEnd,
   FleetError,
@@ -25,10 +24,10 @@ import {
   type FleetViolation,
   simulateFleet,
 } from '@tallystick/testkit'
-import { createReplayAgents } from './simulation/agents.ts'
 import { memoryFolder } from './testing/memory-folder.ts'
 import { Coverage } from './simulation/coverage.ts'
 import { createFleet } from './simulation/fleet.ts'
+import { findReplayFault } from './simulation/judge.ts'
 import { plantedFaults } from './simulation/planted.ts'
 
 const { values: options } = parseArgs({
@@ -55,7 +54,6 @@ let copies = 0
 /** Judges a world further than the testkit can: replays each run, and verifies a copy of the ledgers. */
 async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolation[]> {
   const found: FleetViolation[] = []
-  const agentNamed = createReplayAgents()
   for (const { name, ledger, runs } of stores) {
     for (const events of runs) {
       const runId = (events[0] as RuntimeEvent).runId
@@ -64,22 +62,10 @@ async function judge({ seed, stores }: FleetEnd): Promise<readonly FleetViolatio
       } catch (error) {
         found.push({ law: 6, what: `run ${runId} cannot be folded: ${String(error)}` })
       }
-      // Without its content a run cannot be driven again.
-      if (events.some(({ removed }) => removed !== undefined)) continue
-      const [first] = events
-      const withContext = first?.type === 'run_started' && first.withContext === true
-      const contexts = withContext ? [{ context: { owner: first.owner } }, {}] : [{}]
-      const divergences = await Promise.all(
-        contexts.map(async (context) => (await replayRun(ledger, runId, agentNamed, context)).divergence),
-      )
+      const replayed = await findReplayFault(ledger, events)
+      if (replayed === 'removed') continue
       coverage.addLaw(14)
-      const divergence = divergences.find((each) => each !== undefined)
-      if (divergence === undefined) continue
-      const differences = JSON.stringify(divergence.differences)
-      found.push({
-        law: 14,
-        what: `run ${runId} replays otherwise at event ${divergence.seq}: ${differences}`,
-      })
+      if (replayed) found.push(replayed)
     }
     const isWhole = runs.every((events) => events.every(({ removed }) => removed === undefined))
     if (seed % verifiedEach !== 0 || !isWhole) continue
