@@ -1,5 +1,5 @@
 import { type FleetEnd, type FleetViolation, simulateFleet } from '@tallystick/testkit'
-import { it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createFleet } from './fleet.ts'
 import { findReplayFault } from './judge.ts'
 
@@ -18,6 +18,7 @@ async function judge({ stores }: FleetEnd): Promise<readonly FleetViolation[]> {
 it.each(Array.from({ length: 60 }, (_, index) => index + 1))(
   'every law holds in the world of seed %d',
   async (seed) => {
-    await simulateFleet({ ...createFleet(), judge, from: seed, seeds: 1, shrinks: false })
+    const played = simulateFleet({ ...createFleet(), judge, from: seed, seeds: 1, shrinks: false })
+    await expect(played).resolves.toMatchObject({ seeds: 1 })
   },
 )
