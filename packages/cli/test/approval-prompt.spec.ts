@@ -3,7 +3,7 @@ import { forgerConfig } from './kit/forger.ts'
 import { atTerminal } from './kit/pseudo-terminal.ts'
 import { openShop } from './kit/shop.ts'
 
-const question = 'Run pay with this input? [y]es, [n]o, [l]ater: '
+const question = 'Run pay with this input? [y]es, [a]lways, [n]o, [l]ater: '
 /** The end of the second call, with the question: what is typed before that is there is forgotten. */
 const secondQuestion = `"to": "second"\n}\n${question}`
 

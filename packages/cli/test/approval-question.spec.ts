@@ -30,7 +30,7 @@ async function asked(
   return { choice, seen }
 }
 
-const question = 'Run pay with this input? [y]es, [n]o, [l]ater: '
+const question = 'Run pay with this input? [y]es, [a]lways, [n]o, [l]ater: '
 
 describe('the question about a call that waits', () => {
   it('given a short call, when it is asked about, then all of it is shown before the question', async () => {
@@ -100,12 +100,33 @@ describe('the question about a call that waits', () => {
     expect((await asked({ input: {}, rows: 2 }, ['', '', 'y'])).seen[1]).toBe('Approval of pay\n')
   })
 
-  it('given a name longer than thirty columns, when it is asked about, then the question is cut, and the call is not', async () => {
-    const name = 'p'.repeat(31)
+  it.each(['a', 'A', 'always'])(
+    'given the answer %s, when it is read, then the person is asked which later calls run, until it is clear',
+    async (answer) => {
+      const { choice, seen } = await asked({}, [answer, 'yes', 'session', 'session=0s', 'session=8h'])
+      const standing = { for: 'session', expiresInMs: 8 * 3_600_000 }
+      expect(choice).toEqual({ kind: 'approve', via: 'prompt', standing })
+      const which = 'Which later calls, for how long? session=8h, equal_input=8h: '
+      expect(seen.filter((text) => text === which)).toHaveLength(4)
+      expect(seen.filter((text) => text.startsWith('It has to be'))).toHaveLength(3)
+      const equal = await asked({}, [answer, ' equal_input=30m '])
+      expect(equal.choice).toMatchObject({ standing: { for: 'equal_input', expiresInMs: 1_800_000 } })
+      expect((await asked({}, [answer, undefined])).choice).toEqual({ kind: 'later' })
+    },
+  )
+
+  it('given a call that several people approve, when it is asked about, then no later call is offered', async () => {
+    const { choice, seen } = await asked({ approvers: [{ count: 2 }] }, ['a', 'y'])
+    expect(seen.at(-1)).toBe('Run pay with this input? [y]es, [n]o, [l]ater: ')
+    expect(choice).toEqual({ kind: 'approve', via: 'prompt' })
+  })
+
+  it('given a name longer than twenty-five columns, when it is asked about, then the question is cut, and the call is not', async () => {
+    const name = 'p'.repeat(26)
     const { seen } = await asked({ name }, ['y'])
     expect(seen[1]).toContain(`Approval of ${name}\n`)
-    expect(seen[2]).toBe(`Run ${'p'.repeat(29)}… with this input? [y]es, [n]o, [l]ater: `)
-    const whole = await asked({ name: 'p'.repeat(30) }, ['y'])
-    expect(whole.seen[2]).toContain(`Run ${'p'.repeat(30)} with`)
+    expect(seen[2]).toBe(`Run ${'p'.repeat(24)}… with this input? [y]es, [a]lways, [n]o, [l]ater: `)
+    const whole = await asked({ name: 'p'.repeat(25) }, ['y'])
+    expect(whole.seen[2]).toContain(`Run ${'p'.repeat(25)} with`)
   })
 })

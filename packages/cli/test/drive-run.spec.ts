@@ -42,6 +42,23 @@ describe('a run that a person drives', () => {
     ])
   })
 
+  it('asks about no later call that an approval covers', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const call = { toolCalls: [{ name: 'pay', input: { usd: 1 } }] }
+    const model = scriptedModel([call, call, { text: 'Paid.' }])
+    const agent = defineAgent({ name: 'payer', instructions: '', model, tools: [pay] })
+    const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Pay.')
+    const standing = { for: 'session' as const, expiresInMs: 60_000 }
+    const asked: unknown[] = []
+    const choose = ({ toolCallId }: { toolCallId: string }): ApprovalChoice => {
+      asked.push(toolCallId)
+      return { ...approve, standing }
+    }
+    expect(await driveRun(run, { by, choose, watch })).toMatchObject({ text: 'Paid.' })
+    expect(asked).toHaveLength(1)
+    expect(pay.runs).toHaveLength(2)
+  })
+
   it('stays suspended where everything is left for later', async () => {
     const run = paying()
     const result = await driveRun(run, { by, choose: () => ({ kind: 'later' }), watch })

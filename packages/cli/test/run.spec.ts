@@ -209,7 +209,7 @@ describe('run on a terminal', () => {
     expect(yes.stderr).toMatch(
       /Approval of pay\nCall: call_\w+\nReason: it is money\nInput: \{\n {2}"usd": 5\n\}\n/,
     )
-    expect(yes.stderr).toContain('Run pay with this input? [y]es, [n]o, [l]ater: ')
+    expect(yes.stderr).toContain('Run pay with this input? [y]es, [a]lways, [n]o, [l]ater: ')
     expect(yes.stdout).toContain('Payment: 5 USD paid')
     const no = await tallystickAttended(
       { answers: ['no\n', 'too dear\n'] },

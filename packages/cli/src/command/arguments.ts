@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { Limits } from '@tallystick/core'
 import { isJsonObject, omitUndefined, onLimits, readJson } from '@tallystick/core/internal'
-import { type JsonObject, limitNames, type OnLimit } from '@tallystick/core/vocabulary'
+import { type JsonObject, limitNames, type OnLimit, type StandingOptions } from '@tallystick/core/vocabulary'
 import type { VerifyCheckpointsOptions } from '@tallystick/ledger'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import { CommandError } from './exit-code.ts'
@@ -92,6 +92,15 @@ export function parseAge(text: string): number {
   const ageMs = Number(amount) * (unitMs ?? Number.NaN)
   if (Number.isSafeInteger(ageMs)) return ageMs
   throw new InvalidArgumentError('It has to be an age such as 12h, 90d or 2y.')
+}
+
+/** Which later calls an approval covers, and for how long, such as `session=8h`. */
+export function parseStanding(text: string): StandingOptions {
+  const [, covered, age = ''] = /^(session|equal_input)=(.*)$/s.exec(text.trim()) ?? []
+  const expiresInMs = covered === undefined ? 0 : parseAge(age)
+  if ((covered === 'session' || covered === 'equal_input') && expiresInMs > 0)
+    return { for: covered, expiresInMs }
+  throw new InvalidArgumentError('It has to be session=AGE or equal_input=AGE, such as session=8h.')
 }
 
 /** A moment: an age such as `3d`, so long ago, or a date such as `2026-06-30` or `2026-06-30T12:00:00Z`. */

@@ -1,6 +1,8 @@
 import type { PendingApproval, Run, RunResult, RuntimeEvent } from '@tallystick/core'
 import { option, requireOptions, tallyCalls } from '@tallystick/core/internal'
-import { readAccountName } from '../command/arguments.ts'
+import type { StandingOptions } from '@tallystick/core/vocabulary'
+import { InvalidArgumentError } from '@commander-js/extra-typings'
+import { parseStanding, readAccountName } from '../command/arguments.ts'
 import { type CommandContext, printJson, hidePassword, type View } from '../command/context.ts'
 import { CommandError, exitCodes } from '../command/exit-code.ts'
 import {
@@ -18,7 +20,7 @@ import { createRunPrinter } from '../view/events.ts'
 const rowsKept = 4
 
 /** So that the question fits one line. */
-const maxNameCharacters = 30
+const maxNameCharacters = 25
 
 /** Recorded with decisions of this prompt. */
 const via = 'prompt'
@@ -29,10 +31,12 @@ const via = 'prompt'
  */
 export async function askForApproval(person: Output, approval: PendingApproval): Promise<ApprovalChoice> {
   const { columns, rows } = person.size()
-  const { name, toolCallId, input, reason } = approval
+  const { name, toolCallId, input, reason, approvers } = approval
   const because = reason === undefined ? '' : `Reason: ${toOneLine(reason, Infinity)}\n`
   // The input is printed last, and nothing before it takes more than one line: no reason can look like an input.
   const call = `Approval of ${toOneLine(name, Infinity)}\nCall: ${toolCallId}\n${because}Input: ${formatJson(input)}`
+  // An approval that is one of several can cover no later call.
+  const choices = `[y]es, ${approvers === undefined ? '[a]lways, ' : ''}[n]o, [l]ater`
   const lines = wrapLines(call, columns)
   const pageRows = Math.max(1, rows - rowsKept)
   person.reset()
@@ -43,10 +47,14 @@ export async function askForApproval(person: Output, approval: PendingApproval):
     const isLast = shown >= lines.length
     const answer = await person.ask(
       isLast
-        ? `Run ${toOneLine(name, maxNameCharacters)} with this input? [y]es, [n]o, [l]ater: `
+        ? `Run ${toOneLine(name, maxNameCharacters)} with this input? ${choices}: `
         : `-- ${shown} of ${lines.length} lines. Enter shows more, [n]o, [l]ater: `,
     )
     if (isLast && answer !== undefined && /^y(es)?$/i.test(answer)) return { kind: 'approve', via }
+    if (isLast && answer !== undefined && approvers === undefined && /^a(lways)?$/i.test(answer)) {
+      const standing = await askForStanding(person)
+      return standing ? { kind: 'approve', via, standing } : { kind: 'later' }
+    }
     if (answer === undefined || /^l(ater)?$/i.test(answer)) return { kind: 'later' }
     if (/^no?$/i.test(answer)) {
       const why = await person.ask('Why not? The model reads it: ')
@@ -57,12 +65,26 @@ export async function askForApproval(person: Output, approval: PendingApproval):
   }
 }
 
+/** Asks which later calls of the tool run without a question. `undefined` after Ctrl-C or Ctrl-D. */
+async function askForStanding(person: Output): Promise<StandingOptions | undefined> {
+  for (;;) {
+    const answer = await person.ask('Which later calls, for how long? session=8h, equal_input=8h: ')
+    if (answer === undefined) return undefined
+    try {
+      return parseStanding(answer)
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error
+      person.write(`${error.message}\n`)
+    }
+  }
+}
+
 /**
  * A person's answer about a call: run it, do not, or decide later, which leaves the run suspended. `via` says how they
  * answered, for the record.
  */
 export type ApprovalChoice =
-  | { readonly kind: 'approve'; readonly via: string }
+  | { readonly kind: 'approve'; readonly via: string; readonly standing?: StandingOptions }
   | { readonly kind: 'deny'; readonly via: string; readonly reason: string }
   | { readonly kind: 'later' }
 
@@ -91,7 +113,10 @@ export async function driveRun(run: Run, { by, choose, watch }: DriveRunOptions)
     const decisions: (() => ReturnType<Run['approve']>)[] = []
     for (const approval of result.pendingApprovals) {
       const choice = await choose(approval)
-      if (choice.kind === 'approve') decisions.push(() => run.approve(approval, { by, via: choice.via }))
+      if (choice.kind === 'approve') {
+        const { kind: _, ...approving } = choice
+        decisions.push(() => run.approve(approval, { by, ...approving }))
+      }
       if (choice.kind === 'deny') {
         const { via, reason } = choice
         decisions.push(() => run.deny(approval, { by, via, reason }))
