@@ -1,7 +1,7 @@
 import { LedgerConflictError, RunNotFoundError, type Feedback, type Ledger } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
-import { checkLaws, manualClock, sampleFacts } from '@tallystick/testkit'
+import { checkLaws, manualClock, sampleFacts, testTool } from '@tallystick/testkit'
 import { lastValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger } from '@tallystick/core'
@@ -95,6 +95,35 @@ describe('feedback', () => {
     const given = ofType(checkedRun(await eventsOf(runId)), 'feedback_given')
     expect(given.map(({ score = -1 }) => score).sort((a, b) => a - b)).toEqual([0, 1, 1, 2, 3, 4, 5, 6, 7])
     expect(given.filter(({ by }) => by === 'bob')).toMatchObject([{ score: 1 }])
+  })
+
+  it('reads no more of a run that is longer', async () => {
+    const read = async (turns: number) => {
+      const look = { name: 'look', input: {} }
+      const clock = manualClock()
+      const ledger = memoryLedger({ clock })
+      let count = 0
+      const counted = async function* <T>(events: AsyncIterable<T>): AsyncGenerator<T> {
+        for await (const event of events) {
+          count++
+          yield event
+        }
+      }
+      const counting: Ledger = {
+        ...ledger,
+        read: (...given) => counted(ledger.read(...given)),
+        find: (...given) => counted(ledger.find(...given)),
+      }
+      const { runtime, play } = stage({
+        ...{ ledger: counting, clock, tools: [testTool({ name: 'look' })] },
+        steps: [...Array.from({ length: turns }, () => ({ toolCalls: [look] })), { text: 'Done.' }],
+      })
+      const { runId } = await play()
+      count = 0
+      await runtime.feedback(runId, { by: 'ada', score: 1 }, { key: 'vote' })
+      return count
+    }
+    expect(await read(9)).toBe(await read(1))
   })
 
   it('passes on what the ledger says other than a lost race', async () => {

@@ -336,10 +336,13 @@ function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Dec
   return { facts: [{ ...result, ...omitUndefined({ child, settled }) }] }
 }
 
-/** Feedback is about a run as it ended, so nothing of it can reach the model. */
-function decideFeedback(state: RunState, { type: _type, ...feedback }: FeedbackCommand): Decision {
-  if (state.phase === 'done') return { facts: [{ type: 'feedback_given', turn: state.turn, ...feedback }] }
-  const message = `Run ${state.runId} has not ended, and feedback is about how a run ended. Give it when its result is done; to tell the model something, steer the run.`
+/** Feedback is about a run as it ended, so nothing of it can reach the model, and its last turn is all that has to be known. */
+export function decideFeedback(
+  { runId, phase, turn }: Pick<RunState, 'runId' | 'phase' | 'turn'>,
+  { type: _type, ...feedback }: FeedbackCommand,
+): Decision {
+  if (phase === 'done') return { facts: [{ type: 'feedback_given', turn, ...feedback }] }
+  const message = `Run ${runId} has not ended, and feedback is about how a run ended. Give it when its result is done; to tell the model something, steer the run.`
   return refuse('not_finished', message)
 }
 

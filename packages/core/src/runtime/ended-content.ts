@@ -30,7 +30,7 @@ export function requireRemovable(
  * all runs above it, its own end removes it.
  */
 export async function removeEndedContent(
-  state: RunState,
+  state: Pick<RunState, 'runId' | 'phase' | 'parent' | 'recording' | 'definition'>,
   { ledger, agents, defaults, host }: Pick<RuntimeParts, 'ledger' | 'agents' | 'defaults' | 'host'>,
 ): Promise<void> {
   if (state.phase !== 'done' || ledger.removeContent === undefined) return

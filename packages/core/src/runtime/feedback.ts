@@ -1,7 +1,6 @@
-import type { RuntimeEvent } from '../events/event.ts'
-import { advance } from '../machine/advance.ts'
-import { evolve } from '../machine/evolve.ts'
-import type { RunState } from '../machine/state.ts'
+import type { EventOf, RuntimeEvent } from '../events/event.ts'
+import { toEvent } from '../machine/advance.ts'
+import { decideFeedback } from '../machine/decide.ts'
 import { RunNotFoundError } from '../values/errors.ts'
 import { parseRunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
@@ -35,42 +34,50 @@ export function findFeedbackFault(feedback: unknown): Fault | undefined {
   return placeFault('the feedback', feedbackFields(feedback) ?? whatIsSaid(feedback))
 }
 
+/** What holds the definitions of the run, and its feedback. */
+const readTypes = ['run_started', 'run_resumed', 'agent_handed_off', 'feedback_given'] as const
+
 /**
  * Records feedback behind the end of a run, whichever process drove it, in one append. Nothing drives a run that has ended, so
- * only other feedback can come first: then the run is read again. Under a key that the run has feedback of, it changes nothing.
+ * only other feedback can come first: then it is tried again. Under a key that the run has feedback of, it changes nothing. However
+ * long the run is, its last event says whether it has ended.
  */
 export async function recordFeedback(
-  { ledger, host, agents, defaults }: Pick<RuntimeParts, 'ledger' | 'host' | 'agents' | 'defaults'>,
+  parts: Pick<RuntimeParts, 'ledger' | 'host' | 'agents' | 'defaults'>,
   text: string,
   { by, score, note }: Feedback,
   key?: string,
 ): Promise<CommandAcknowledgement> {
+  const { ledger, host } = parts
   const runId = parseRunId(text)
-  const head = runId && (await ledger.head(runId))
-  if (runId === undefined || head === undefined) throw new RunNotFoundError(text)
   const command = { type: 'feedback', by, ...omitUndefined({ score, note }) } as const
   for (;;) {
-    const { seq, epoch } = (await ledger.head(runId)) ?? head
-    let state: RunState | undefined
-    let isKnown = false
-    for await (const event of ledger.read(runId, { toSeq: seq })) {
-      state = evolve(state, event)
-      isKnown ||= key !== undefined && isUnderKey(event, key)
+    const head = runId && (await ledger.head(runId))
+    if (runId === undefined || head === undefined) throw new RunNotFoundError(text)
+    const { seq, epoch } = head
+    let last: RuntimeEvent | undefined
+    for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) last = event
+    let started: EventOf<'run_started'> | undefined
+    for await (const event of ledger.find({ runId, types: readTypes })) {
+      if (key !== undefined && isUnderKey(event, key)) return { accepted: true }
+      if (event.type === 'run_started') started = event
+      else if (started && 'definition' in event && event.definition)
+        started = { ...started, definition: event.definition }
     }
-    if (isKnown) return { accepted: true }
-    if (state === undefined) throw new RunNotFoundError(text)
-    const at = Math.max(state.at, host.clock.now())
-    const stamp = (): { at: number; random: number } => ({ at, random: 0 })
-    const { events, refusals } = advance(state, [command], { writer: { runId, epoch }, stamp, keys: [key] })
-    const [refused] = refusals
-    if (refused) return { accepted: false, ...refused }
+    if (last === undefined || started === undefined) throw new RunNotFoundError(text)
+    const phase = last.type === 'run_finished' || last.type === 'feedback_given' ? 'done' : 'idle'
+    const decision = decideFeedback({ runId, phase, turn: last.turn }, command)
+    if ('refused' in decision) return { accepted: false, ...decision.refused }
+    const at = Math.max(last.at, host.clock.now())
+    const place = { runId, epoch, seq: seq + 1, at, cause: command.type, inboxKey: key }
+    const events = decision.facts.map((fact) => toEvent(fact, place))
     try {
       await ledger.append(runId, { expectedSeq: seq, epoch }, events, { durability: 'barrier' })
     } catch (error) {
       if (isOvertaken(error)) continue
       throw error
     }
-    await removeEndedContent(state, { ledger, host, agents, defaults })
+    await removeEndedContent({ ...started, phase }, parts)
     return { accepted: true }
   }
 }
