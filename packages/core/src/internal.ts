@@ -239,6 +239,14 @@ export * as option from './values/option.ts'
 export { isSameSecret } from './values/digest.ts'
 export { failureClasses } from './values/errors.ts'
 export { defaultHost } from './values/host.ts'
+export {
+  createMissingPackageError,
+  declarePackage,
+  explainNativeFailure,
+  type OptionalPackage,
+  readCode,
+  requireNativeInterface,
+} from './values/packages.ts'
 export { deriveIdempotencyKey, deriveRunId } from './values/ids.ts'
 export {
   copyJson,

@@ -1,7 +1,12 @@
 import { ConfigurationError } from '@tallystick/core'
-import { omitUndefined, option, type Rates, requireOptions } from '@tallystick/core/internal'
+import {
+  omitUndefined,
+  option,
+  type Rates,
+  requireOptions,
+  createMissingPackageError,
+} from '@tallystick/core/internal'
 import type { ModelRef, Price } from '@tallystick/core/vocabulary'
-import { createMissingPackageError } from './shared/options.ts'
 
 /** A unit's price: one number, or one that changes with the length of the input. */
 type UnitPrice =
@@ -30,7 +35,7 @@ function loadCalcPrice(): CalcPrice {
     const file = isModule ? fileURLToPath(import.meta.resolve(name)) : require.resolve(name)
     return (require(file) as { readonly calcPrice: CalcPrice }).calcPrice
   } catch (error) {
-    const { message } = createMissingPackageError('genaiPrices', name, error)
+    const { message } = createMissingPackageError('genaiPrices()', name, error)
     throw new ConfigurationError(
       `${message} Where packages are not loaded by their names, as in a bundle or a browser, import calcPrice from it and pass genaiPrices({ calcPrice }).`,
       { cause: error },

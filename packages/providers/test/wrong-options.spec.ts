@@ -1,12 +1,13 @@
 // What is given in plain JavaScript, where no compiler looks.
 import { describe, expect, it } from 'vitest'
-import { ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, ProviderError } from '@tallystick/core'
 import { fromAiSdk } from '@tallystick/providers/ai-sdk'
 import { anthropic } from '@tallystick/providers/anthropic'
 import { ollama } from '@tallystick/providers/ollama'
 import { openai, openaiChat } from '@tallystick/providers/openai'
 import { genaiPrices } from '@tallystick/providers/prices'
 import { playedFetch, playedModel, recordingFetch } from '@tallystick/providers/recording'
+import { declarePackage } from '../src/shared/options.ts'
 
 const given = (value: unknown): never => value as never
 const aiModel = given({
@@ -62,4 +63,13 @@ describe('what no option of an adapter can be', () => {
     const unsaid = { apiKey: undefined, maxOutputTokens: undefined, onWarning: undefined, headers: undefined }
     expect([anthropic('m', unsaid), openai('m', unsaid), ollama('m', unsaid)]).toHaveLength(3)
   })
+})
+
+it('a package that does not load fails the call, which no retry would mend', async () => {
+  const lost = declarePackage('lost', () => Promise.reject(new Error('no')))
+  const error: unknown = await lost.load('maker').catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ProviderError)
+  const message = 'maker() needs the package lost, which could not be loaded. Add it: npm install lost.'
+  expect(error).toMatchObject({ class: 'invalid_request', retryable: false, message })
+  expect(() => lost.require('maker')).toThrow('maker() needs the package lost, which is not installed.')
 })

@@ -7,7 +7,8 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
-import { explainNativeFailure, requireNativeInterface } from '../src/packages.ts'
+import { ToolError } from '../src/define/outcome.ts'
+import { declarePackage, loadInCall, requirePackage } from '../src/packages.ts'
 
 interface Values {
   readonly taken: readonly unknown[]
@@ -297,32 +298,14 @@ it('recovery and reconcile go together', () => {
     expect(fateOf(() => makers.defineTool({ recovery, reconcile }))).toBe('refused')
 })
 
-it.each([
-  [{ node: '22.13.0', napi: '9' }, 'refused'],
-  [{ napi: '9' }, 'refused'],
-  [{ node: '22.14.0', napi: '10' }, 'taken'],
-  [{ node: '26.0.0', napi: '11' }, 'taken'],
-  [{ node: '22.13.0' }, 'taken'],
-])('the native part of better-sqlite3 needs Node-API 10: %j is %s', (versions, fate) => {
-  expect(fateOf(() => requireNativeInterface('The tool a', versions))).toBe(fate)
-})
-
-it.each([
-  ['MODULE_NOT_FOUND', 'is missing'],
-  ['ERR_DLOPEN_FAILED', 'could not be loaded'],
-])(
-  'the native part of better-sqlite3 that ends in %s %s here, and there is a way to build it',
-  (code, what) => {
-    const error = Object.assign(new Error('Cannot find module better_sqlite3.node'), { code })
-    const { message } = explainNativeFailure('The tool a', error) ?? {}
-    expect(message).toContain(`The tool a needs the native part of better-sqlite3, which ${what} here (`)
-    expect(message).toMatch(/build it: npm explore better-sqlite3 -- npm run build-release\.$/)
-    expect(explainNativeFailure('The tool a', new Error('SQLITE_BUSY'))).toBeUndefined()
-  },
-)
-
-it('a Node that is too old is named', () => {
-  expect(() => requireNativeInterface('The tool a', { napi: '9' })).toThrow(
-    /^The tool a needs Node 22\.14 or newer, and this is Node an unknown version: its Node-API 9 is older than the 10 /,
-  )
+it('an optional package that does not load is an error that the model reads, or that its maker throws', async () => {
+  const cause = Object.assign(new Error('no'), { code: 'ERR_MODULE_NOT_FOUND' })
+  const lost = declarePackage('lost', () => Promise.reject(cause))
+  const message = 'needs the package lost, which is not installed. Add it: npm install lost.'
+  const called: unknown = await loadInCall(lost, 'a').catch((error: unknown) => error)
+  expect(called).toBeInstanceOf(ToolError)
+  expect(called).toMatchObject({ message: `The tool a ${message}`, cause: { cause } })
+  for (const make of [() => lost.require('The tool a'), () => requirePackage('The tool a', 'lost')])
+    expect(make).toThrow(new ConfigurationError(`The tool a ${message}`))
+  expect(() => requirePackage('The tool a', 'vitest')).not.toThrow()
 })

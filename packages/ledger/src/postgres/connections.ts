@@ -1,11 +1,6 @@
-import {
-  ConfigurationError,
-  LedgerDamagedError,
-  LedgerUnavailableError,
-  TallystickError,
-} from '@tallystick/core'
+import { LedgerDamagedError, LedgerUnavailableError, TallystickError } from '@tallystick/core'
 import type { Client, ClientBase, ClientConfig, Pool } from 'pg'
-import { omitUndefined } from '@tallystick/core/internal'
+import { omitUndefined, declarePackage, type OptionalPackage } from '@tallystick/core/internal'
 import { toMisreadError } from '../format/event-row.ts'
 import type { driver } from './driver-types.ts'
 import { type PostgresLedgerOptions, createConnectionStringError } from './options.ts'
@@ -162,52 +157,20 @@ function describeReason(error: unknown): string {
 /** The parts of the driver that are used. */
 export type Pg = Pick<typeof driver, 'Client' | 'Pool' | 'types'>
 
-let loading: Promise<Pg> | undefined
+const pgPackage: OptionalPackage<Pg> = declarePackage(
+  { name: '@tallystick/ledger', resolve: (name) => import.meta.resolve(name) },
+  'pg',
+  () => import('pg'),
+)
 
 /** Throws a `ConfigurationError`, with the line that installs the driver, if the host can tell at once that it is missing. */
 export function requirePg(): void {
-  try {
-    if (resolvesPackages()) import.meta.resolve('pg')
-  } catch (error) {
-    // Other hosts refuse names that they cannot resolve by other errors: there only loading tells.
-    if (isMissing(error)) throw createMissingPgError(error)
-  }
+  pgPackage.require('postgresLedger()')
 }
 
-/** Loads the driver once, by its literal name, so that bundlers see it. Rejects with a `ConfigurationError`. */
-export async function loadPg(): Promise<Pg> {
-  loading ??= import('pg')
-  try {
-    return await loading
-  } catch (error) {
-    loading = undefined
-    throw createMissingPgError(error)
-  }
-}
-
-/** In a bundle not even the own package resolves by name: there only loading shows whether another is missing. */
-function resolvesPackages(): boolean {
-  try {
-    import.meta.resolve('@tallystick/ledger/package.json')
-    return true
-  } catch {
-    return false
-  }
-}
-
-function createMissingPgError(cause: unknown): ConfigurationError {
-  const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
-  return new ConfigurationError(
-    `postgresLedger() needs the package pg, which ${what}. Add it: npm install pg.`,
-    {
-      cause,
-    },
-  )
-}
-
-function isMissing(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+/** Rejects with a `ConfigurationError` if the driver is missing. */
+export function loadPg(): Promise<Pg> {
+  return pgPackage.load('postgresLedger()')
 }
 
 /** Reads times and places as numbers: they are whole, and far below 2^53. All other types are read as pg reads them. */

@@ -1,15 +1,10 @@
+import { requireNativeInterface } from '@tallystick/core/internal'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
 import { ConfigurationError } from '@tallystick/core'
 import type { Keyring } from '../format/keyring.ts'
-import {
-  toLedgerError,
-  openSqlite,
-  requireFilePath,
-  requireNativeInterface,
-  readSqliteCode,
-} from './open-database.ts'
+import { toLedgerError, openSqlite, requireFilePath, readSqliteCode } from './open-database.ts'
 
 const keyBytes = 32
 
@@ -28,7 +23,7 @@ export interface SqliteKeyring extends Keyring {
  */
 export function sqliteKeyring(path: string): SqliteKeyring {
   requireFilePath(path, 'sqliteKeyring')
-  requireNativeInterface('sqliteKeyring')
+  requireNativeInterface('sqliteKeyring', process)
   const database = openKeys(path)
   const make = database.prepare(
     'insert into subject_key (id, subject, bytes) values (?, ?, ?) on conflict do nothing',

@@ -7,7 +7,15 @@ import {
   LedgerUnavailableError,
   TallystickError,
 } from '@tallystick/core'
-import { option, type Schema, requireOptions } from '@tallystick/core/internal'
+import {
+  option,
+  type Schema,
+  requireOptions,
+  createMissingPackageError,
+  explainNativeFailure,
+  readCode,
+  requireNativeInterface,
+} from '@tallystick/core/internal'
 import { toMisreadError } from '../format/event-row.ts'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
@@ -51,7 +59,7 @@ const isRefusedUse = /^(?:The|This) database connection is /
 /** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
 export function toLedgerError(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
-  const native = toNativeError(error)
+  const native = explainNativeFailure('A SQLite file', error, process)
   if (native) return native
   const reason = error instanceof Error ? error.message : String(error)
   const misread = isRefusedUse.test(reason) ? undefined : toMisreadError(error, `The ledger ${path}`)
@@ -72,20 +80,6 @@ export function toLedgerError(error: unknown, path: string): TallystickError {
     {
       cause: error,
     },
-  )
-}
-
-/**
- * The error if the native part of better-sqlite3 is missing, or was not built for this machine; `undefined` for
- * any other error. The error of Node quotes paths, and says nothing of what to do.
- */
-function toNativeError(error: unknown): ConfigurationError | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
-  const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
-  return new ConfigurationError(
-    `A SQLite file needs the native part of better-sqlite3, which ${what} here (${process.platform}, ${process.arch}, Node ${process.versions.node}). Reinstall the package on this machine; if it has none for it, build it: npm explore better-sqlite3 -- npm run build-release.`,
-    { cause: error },
   )
 }
 
@@ -154,7 +148,7 @@ export interface OpenedDatabase {
 export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
   requireFilePath(name, 'sqliteLedger')
   requireOptions('sqliteLedger', sqliteLedgerOptions, options)
-  requireNativeInterface('sqliteLedger')
+  requireNativeInterface('sqliteLedger', process)
   const path = resolve(name.trim())
   const { readOnly = false, busyTimeoutMs = 5000 } = options
   let database: Database | undefined
@@ -335,37 +329,16 @@ function loadDriver(): typeof BetterSqlite3 {
   try {
     return createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3
   } catch (error) {
-    if (!isMissing(error)) throw toNativeError(error) ?? error
-    throw new ConfigurationError(
-      'A SQLite file needs the package better-sqlite3, which is not installed. Add it: npm install better-sqlite3.',
-      { cause: error },
-    )
+    if (!isMissing(error)) throw explainNativeFailure('A SQLite file', error, process) ?? error
+    throw createMissingPackageError('A SQLite file', 'better-sqlite3', error)
   }
 }
 
 /** The package itself is missing, and not a part of it. */
 function isMissing(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = readCode(error)
   if (code === 'ERR_MODULE_NOT_FOUND') return true
   return code === 'MODULE_NOT_FOUND' && String(error).includes(`'better-sqlite3'`)
-}
-
-/** The version of Node-API that better-sqlite3 needs. With an older one the process would crash. */
-const nativeInterfaceMin = 10
-
-/**
- * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names no
- * version of Node-API is not checked.
- */
-export function requireNativeInterface(
-  subject: string,
-  versions: { readonly node?: string; readonly napi?: string } = process.versions,
-): void {
-  const { node = 'an unknown version', napi } = versions
-  if (napi === undefined || Number(napi) >= nativeInterfaceMin) return
-  throw new ConfigurationError(
-    `${subject} needs Node 22.14 or newer, and this is Node ${node}: its Node-API ${napi} is older than the ${nativeInterfaceMin} that better-sqlite3 calls, and the process would crash. Install a newer Node, such as the current LTS from nodejs.org.`,
-  )
 }
 
 /** File system types by the numbers that Linux gives them, where other machines may have the same file open. */

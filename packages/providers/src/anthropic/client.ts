@@ -1,6 +1,7 @@
+import type { OptionalPackage } from '@tallystick/core/internal'
 import type * as anthropicSdk from '@anthropic-ai/sdk'
 import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
-import { declarePackage, type OptionalPackage } from '../shared/options.ts'
+import { declarePackage } from '../shared/options.ts'
 import { readOpaqueData } from '../shared/reply.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
 

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
+import { type OptionalPackage, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import type * as ollamaClient from 'ollama/browser'
 import {
@@ -16,7 +16,7 @@ import {
   type WireFailures,
 } from '../shared/failure.ts'
 import { getObject, parseJson, getText } from '../shared/json.ts'
-import { declarePackage, type OptionalPackage } from '../shared/options.ts'
+import { declarePackage } from '../shared/options.ts'
 
 /** Verdicts by the vendor's words, since it has no other names for what went wrong. */
 const byWords: readonly (readonly [RegExp, Verdict])[] = [

@@ -1,5 +1,5 @@
 import type { ProviderError } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/internal'
+import { type OptionalPackage, omitUndefined } from '@tallystick/core/internal'
 import type { ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { OpenAI } from 'openai'
 import type { Stream } from 'openai/streaming'
@@ -12,7 +12,7 @@ import {
   observeAnswer,
 } from '../shared/call.ts'
 import { getNumber, getObject, parseJson, getText } from '../shared/json.ts'
-import { declarePackage, type OptionalPackage } from '../shared/options.ts'
+import { declarePackage } from '../shared/options.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
 import { failures, readRequestId } from './failure.ts'

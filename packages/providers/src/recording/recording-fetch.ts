@@ -1,4 +1,4 @@
-import { option, type Schema, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions, readCode } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ExchangeEnding,
@@ -116,11 +116,6 @@ function toEnding(error: unknown, signal: AbortSignal | undefined): ExchangeEndi
   const code = readCode(error) ?? readCode(cause)
   const message = error instanceof Error ? error.message : 'The connection broke.'
   return { type: 'broken', message, ...(code !== undefined && { code }) }
-}
-
-function readCode(error: unknown): string | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'string' ? code : undefined
 }
 
 /** Options of `playedFetch`, all optional. */

@@ -1,9 +1,9 @@
+import { type OptionalPackage } from '@tallystick/core/internal'
 import { type Model, type ModelRequest, ProviderError } from '@tallystick/core'
 import type { MaxWebSearches, ModelContext, ModelRef, ModelSignal } from '@tallystick/core/vocabulary'
 import { catchError, defer, from, map, Observable, of, type Subscriber, switchMap, throwError } from 'rxjs'
 import type { WireFailures } from './failure.ts'
 import {
-  type OptionalPackage,
   type RecordedOptions,
   describeOptions,
   type Warn,

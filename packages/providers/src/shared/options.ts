@@ -1,8 +1,10 @@
 import { ConfigurationError, ProviderError } from '@tallystick/core'
 import {
+  declarePackage as declareOptional,
   isJsonObject,
   omitUndefined,
   option,
+  type OptionalPackage,
   type OptionalSchema,
   type Schema,
   requireOptions,
@@ -191,55 +193,17 @@ export interface Warning {
 
 export type Warn<Reported extends Warning> = (warning: Reported) => void
 
-/** An optional peer dependency, loaded at its first use. */
-export interface OptionalPackage<Module> {
-  /** Throws `ConfigurationError`, with the line that installs the package, if the host can tell that it is missing. */
-  require(maker: string): void
-  /** Loads the package once. Rejects with a `ProviderError` that names the line that installs it. */
-  load(maker: string): Promise<Module>
-}
-
-/** `load` imports the package by its literal name, so that bundlers see it. */
+/** Declares an optional peer, which is loaded at its first use. A call without it rejects with a `ProviderError`. */
 export function declarePackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
-  let loading: Promise<Module> | undefined
+  const optional = declareOptional(home, name, load)
   return {
-    require: (maker) => {
-      try {
-        // In a bundle not even this package has a name, so that only loading tells whether another one is missing.
-        import.meta.resolve('@tallystick/providers/package.json')
-      } catch {
-        return
-      }
-      try {
-        import.meta.resolve(name)
-      } catch (error) {
-        // On other hosts only loading tells.
-        if (isMissing(error)) throw createMissingPackageError(maker, name, error)
-      }
-    },
-    load: async (maker) => {
-      loading ??= load()
-      try {
-        return await loading
-      } catch (error) {
-        loading = undefined
-        const cause = createMissingPackageError(maker, name, error)
-        throw new ProviderError(
-          { class: 'invalid_request', retryable: false, message: cause.message },
-          { cause },
-        )
-      }
-    },
+    require: (maker) => optional.require(`${maker}()`),
+    load: (maker) =>
+      optional.load(`${maker}()`).catch((cause: Error) => {
+        const { message } = cause
+        throw new ProviderError({ class: 'invalid_request', retryable: false, message }, { cause })
+      }),
   }
 }
 
-export function createMissingPackageError(maker: string, name: string, cause: unknown): ConfigurationError {
-  const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
-  const message = `${maker}() needs the package ${name}, which ${what}. Add it: npm install ${name}.`
-  return new ConfigurationError(message, { cause })
-}
-
-function isMissing(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
-}
+const home = { name: '@tallystick/providers', resolve: (name: string) => import.meta.resolve(name) }

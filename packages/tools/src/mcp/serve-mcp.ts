@@ -29,6 +29,7 @@ import {
   type Schema,
   findParsedFault,
   requireOptions,
+  type OptionalPackage,
 } from '@tallystick/core/internal'
 import {
   type Json,
@@ -43,7 +44,7 @@ import { filter, Observable, ReplaySubject } from 'rxjs'
 import { toJson } from '../define/content.ts'
 import { createTextEnding, type Ending, endThrown } from '../define/outcome.ts'
 import { createHttpServer, hostTimers, type Timers } from '../host.ts'
-import { declarePackage, type OptionalPackage } from '../packages.ts'
+import { declarePackage } from '../packages.ts'
 
 /** How tools are served. */
 export interface ServeMcpOptions {

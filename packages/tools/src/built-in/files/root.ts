@@ -2,9 +2,8 @@ import { constants, fstatSync, readlinkSync, realpathSync, type Stats, statSync 
 import { type FileHandle, lstat, mkdir, open, opendir, readlink, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { findNearestNames } from '@tallystick/core/internal'
+import { findNearestNames, readCode } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
-import { readCode } from '../../packages.ts'
 import { isUsableName, joinPath, quotePath, type ShownNames } from './names.ts'
 
 /** The folder that a family of tools is limited to. */

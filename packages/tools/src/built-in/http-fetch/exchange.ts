@@ -1,10 +1,11 @@
+import { readCode } from '@tallystick/core/internal'
 import { TextDecoder } from 'node:util'
 import { ConfigurationError } from '@tallystick/core'
 import type { Agent, Response } from 'undici'
 import { ToolError } from '../../define/outcome.ts'
 import { boundText, readWithin } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
-import { readCode, undiciPackage } from '../../packages.ts'
+import { loadInCall, undiciPackage } from '../../packages.ts'
 import { toMarkdown } from './markdown.ts'
 import { createGuardedAgent, type HeaderPolicy, maskForms, type ReachPolicy, readUrl } from './reach.ts'
 
@@ -62,7 +63,7 @@ export async function fetchPage(
   const either = AbortSignal.any([signal, deadline.signal])
   const way = { wasReached: false, isConnecting: false }
   try {
-    const undici = await undiciPackage.loadInCall(rules.tool)
+    const undici = await loadInCall(undiciPackage, rules.tool)
     const dispatcher = createGuardedAgent(undici, rules.reach, rules.timeoutMs, (isConnecting) => {
       way.isConnecting = isConnecting
       way.wasReached ||= !isConnecting

@@ -2,8 +2,13 @@ import { createHash } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
-import { explainNativeFailure, requireNativeInterface, requirePackage } from '../../packages.ts'
+import {
+  option,
+  requireOptions,
+  explainNativeFailure,
+  requireNativeInterface,
+} from '@tallystick/core/internal'
+import { requirePackage } from '../../packages.ts'
 import {
   readErasedOwner,
   listIndexWords,
@@ -40,7 +45,7 @@ const busyMs = 5_000
  */
 export function sqliteMemory(path: string): MemoryStore {
   requireOptions('sqliteMemory', filledText, path, 'the path of its file')
-  requireNativeInterface('sqliteMemory')
+  requireNativeInterface('sqliteMemory', process)
   requirePackage('sqliteMemory()', 'better-sqlite3')
   const database = openFile(path)
   const run = (sql: string, ...values: readonly unknown[]): unknown => database.prepare(sql).run(...values)
@@ -141,7 +146,7 @@ function openFile(path: string): Database {
   try {
     database = new Constructor(path, { timeout: busyMs })
   } catch (error) {
-    throw explainNativeFailure('sqliteMemory', error) ?? error
+    throw explainNativeFailure('sqliteMemory', error, process) ?? error
   }
   try {
     // No write-ahead log, in which a deleted memory would survive; deleted content is overwritten.

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, type Schema, requireOptions } from '@tallystick/core/internal'
+import { option, type Schema, requireOptions, requireNativeInterface } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
 import { hostTimers, scheduleLimit, type Timers, unheldTimers } from '../../host.ts'
-import { pgPackage, requireConnectionString, requireNativeInterface, requirePackage } from '../../packages.ts'
+import { loadInCall, pgPackage, requireConnectionString, requirePackage } from '../../packages.ts'
 import { type ParameterValue, type StatementBounds, type StatementRequest, toAnswer } from './answer.ts'
 import { ConnectionGate, maxConnectMs, maxStopMs, runOverConnection } from './postgres.ts'
 import { keepProcesses, maxStartMs } from './sqlite-host.ts'
@@ -156,7 +156,7 @@ function createPostgresQuery(options: PostgresQueryOptions): Tool {
       // The schema has been checked.
       const { sql, parameters = [] } = given as { sql: string; parameters?: readonly ParameterValue[] }
       if (sql.includes('\0')) throw new ToolError('The statement holds a NUL character. Nothing was run.')
-      const driver = await pgPackage.loadInCall(name)
+      const driver = await loadInCall(pgPackage, name)
       const place = { driver, connectionString, isTrusted: options.allowPowerfulRole ?? false }
       const late = new AbortController()
       const cancelTimer = scheduleLimit(timers, maxCallMs, () => late.abort())
@@ -202,7 +202,7 @@ function createSqliteQuery(options: SqliteQueryOptions): Tool {
       `The tool ${name} has no database: its path is ${JSON.stringify(path)}. Give the path of a SQLite file.`,
     )
   }
-  requireNativeInterface(`The tool ${name}`)
+  requireNativeInterface(`The tool ${name}`, process)
   requirePackage(`The tool ${name}`, 'better-sqlite3')
   const database = resolve(path)
   const processes = keepProcesses(timers, options.timers ?? unheldTimers)

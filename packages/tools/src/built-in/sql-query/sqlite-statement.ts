@@ -1,7 +1,7 @@
+import { explainNativeFailure, readCode } from '@tallystick/core/internal'
 import { createRequire } from 'node:module'
 import type { Json } from '@tallystick/core/vocabulary'
 import { boundText } from '../../define/text.ts'
-import { explainNativeFailure, readCode } from '../../packages.ts'
 import { type ParameterValue, ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
 
 /**
@@ -47,7 +47,7 @@ function describeFailure(
   database: Database | undefined,
   { lockTimeoutMs }: StatementRequest,
 ): StatementEnding {
-  const native = explainNativeFailure('The database', error)
+  const native = explainNativeFailure('The database', error, process)
   if (native) return { kind: 'failed', message: native.message }
   const message = error instanceof Error ? error.message : String(error)
   if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
