@@ -54,7 +54,6 @@ export const thoroughOnly: readonly string[] = [
   'packages/ledger/test/missing-packages.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
-  'packages/ledger/test/projection-rules.spec.ts',
   'packages/ledger/test/sqlite-power-loss.spec.ts',
   'packages/ledger/test/wal-checkpointer.spec.ts',
   'packages/providers/test/missing-packages.spec.ts',
@@ -78,9 +77,8 @@ export const thoroughOnly: readonly string[] = [
 export const inOwnProcess: readonly string[] = [
   // Collects garbage again and again, which takes the longer, the more its process holds.
   'packages/core/test/dropped-handles.spec.ts',
-  // Count all statements and hashes of their process: what an earlier file left under way would count, too.
-  'packages/ledger/test/costs-of-a-run.spec.ts',
-  'packages/ledger/test/costs-of-a-turn.spec.ts',
+  // Counts all statements and hashes of its process: what an earlier file left under way would count, too.
+  'packages/ledger/test/costs.spec.ts',
   // Counts every block that runs, as V8 does for coverage: V8 compiles anew what it counts, for the rest of the process.
   'scripts/test/linear-scans.spec.ts',
 ]

@@ -1,9 +1,21 @@
-import { Observable, type Subscriber } from 'rxjs'
-import { describe, expect, it } from 'vitest'
-import { checkedRun, ofType, stage, typesOf, type Stage, type StageOptions } from './stage.ts'
-import type { Run, RunResult, RuntimeEvent, Tool } from '@tallystick/core'
+import {
+  type Run,
+  type RunResult,
+  type RuntimeEvent,
+  type Tool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Agent,
+  type Ledger,
+} from '@tallystick/core'
 import type { EventType, ToolSignal } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/testkit'
+import { testTool, scriptedModel } from '@tallystick/testkit'
+import { Observable, type Subscriber, Subject, config, map, type Subscription, lastValueFrom } from 'rxjs'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { toCancelCommand, cancelWith, someSignal } from '../src/runtime/runtime-options.ts'
+import { StopRequest } from '../src/tools/tool-call.ts'
+import { checkedRun, ofType, stage, typesOf, type Stage, type StageOptions } from './stage.ts'
 
 interface Cancelled extends Stage {
   readonly run: Run
@@ -244,4 +256,207 @@ describe('a cancel that comes too late', () => {
     expect(await set.waitUntilSettled(run.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
     expect(ofType(await set.eventsOf(run), 'cancel_requested')).toMatchObject([{ reason: 'once' }])
   })
+})
+
+// A signal that cancels a run: which values are one, what its reason becomes, and when the run forgets it.
+
+function listening() {
+  const controller = new AbortController()
+  const { signal } = controller
+  const listeners = new Set<unknown>()
+  const watched = {
+    get aborted() {
+      return signal.aborted
+    },
+    get reason(): unknown {
+      return signal.reason
+    },
+    addEventListener: (type: 'abort', listener: () => void) => {
+      listeners.add(listener)
+      signal.addEventListener(type, listener)
+    },
+    removeEventListener: (type: 'abort', listener: () => void) => {
+      listeners.delete(listener)
+      signal.removeEventListener(type, listener)
+    },
+  }
+  const sent: unknown[] = []
+  const live = new Subject<RuntimeEvent>()
+  const driver = {
+    live,
+    send: (command: unknown) => (sent.push(command), Promise.reject(new Error('x'))),
+  }
+  cancelWith(watched, driver as never)
+  return { controller, listeners, live, sent }
+}
+
+describe('a signal that cancels a run', () => {
+  it('is what has a state and takes listeners', () => {
+    const fits = (value: unknown) => someSignal(value) === undefined
+    const listens = { addEventListener: () => {}, removeEventListener: () => {} }
+    expect([new AbortController().signal, { ...listens, aborted: false }].map(fits)).toEqual([true, true])
+    const { addEventListener, removeEventListener } = listens
+    expect(
+      [
+        ...[undefined, null, 'abort', {}, listens, { ...listens, aborted: 'no' }],
+        ...[
+          { aborted: true, addEventListener },
+          { aborted: true, removeEventListener },
+        ],
+      ].map(fits),
+    ).toEqual(Array.from({ length: 8 }, () => false))
+  })
+
+  it('becomes a cancel with its reason, once it is aborted', () => {
+    const aborted = (reason?: unknown) => toCancelCommand({ aborted: true, reason } as never)
+    expect(toCancelCommand(undefined)).toBeUndefined()
+    expect(toCancelCommand({ aborted: false, reason: 'x' } as never)).toBeUndefined()
+    expect(aborted()).toStrictEqual({ type: 'cancel' })
+    expect(aborted('Enough.')).toStrictEqual({ type: 'cancel', reason: 'Enough.' })
+    expect(aborted(new Error('Too late'))).toStrictEqual({ type: 'cancel', reason: 'Too late' })
+  })
+
+  it('is sent once, and leaves no rejection where the run takes no command any more', async () => {
+    const { controller, sent } = listening()
+    controller.abort('Enough.')
+    controller.abort('Again.')
+    await Promise.resolve()
+    expect(sent).toEqual([{ type: 'cancel', reason: 'Enough.' }])
+  })
+
+  it('is forgotten when the run has ended or failed, and not before', () => {
+    for (const end of ['run_finished', 'failure']) {
+      const { controller, listeners, live, sent } = listening()
+      live.next({ type: 'run_started' } as never)
+      expect(listeners.size).toBe(1)
+      if (end === 'failure') live.error(new Error('x'))
+      else live.next({ type: 'run_finished' } as never)
+      expect(listeners.size).toBe(0)
+      controller.abort()
+      expect(sent).toEqual([])
+    }
+  })
+})
+
+type Hear = (reason: string) => void
+type Follow = (reason$: Observable<string>, hear: Hear) => Subscription
+
+const followers: readonly (readonly [what: string, follow: Follow])[] = [
+  ['a function', (reason$, hear) => reason$.subscribe(hear)],
+  ['an observer', (reason$, next) => reason$.subscribe({ next })],
+  ['an operator', (reason$, hear) => reason$.pipe(map((reason) => reason)).subscribe(hear)],
+]
+
+describe.each(followers)('the request that a running tool stops, followed by %s', (_what, follow) => {
+  it('reaches every listener that has not left, those that come later too, once and with the first reason', () => {
+    const request = new StopRequest(() => {})
+    const heard: string[] = []
+    const listen = (name: string) => follow(request.reason$, (reason) => heard.push(`${name}: ${reason}`))
+    listen('first').unsubscribe()
+    const leaving = listen('second')
+    listen('third')
+    leaving.unsubscribe()
+    request.ask('enough')
+    request.ask('really')
+    listen('late')
+    expect(heard).toEqual(['third: enough', 'late: enough'])
+  })
+
+  it('lets a listener go that throws, says so, and reaches the others', () => {
+    const threw = vi.fn<(error: unknown) => void>()
+    const request = new StopRequest(threw)
+    const fault = new Error('not now')
+    const heard = vi.fn<Hear>()
+    const faulty = (): never => {
+      throw fault
+    }
+    const first = follow(request.reason$, faulty)
+    follow(request.reason$, heard)
+    request.ask('enough')
+    expect(first.closed).toBe(true)
+    expect(heard.mock.calls).toEqual([['enough']])
+    expect(follow(request.reason$, faulty).closed).toBe(true)
+    expect(threw.mock.calls).toEqual([[fault], [fault]])
+  })
+
+  it('does not reach a listener that another one has taken away', () => {
+    const request = new StopRequest(() => {})
+    const heard = vi.fn<Hear>()
+    follow(request.reason$, () => second.unsubscribe())
+    const second = follow(request.reason$, heard)
+    request.ask('enough')
+    expect(heard).not.toHaveBeenCalled()
+  })
+
+  it('keeps no listener that has left: RxJS gets nothing to pass over', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const passedOver = vi.fn<() => void>()
+    config.onStoppedNotification = passedOver
+    onTestFinished(() => void (config.onStoppedNotification = null))
+    const request = new StopRequest(() => {})
+    follow(request.reason$, () => {}).unsubscribe()
+    request.ask('enough')
+    vi.runAllTimers()
+    expect(passedOver).not.toHaveBeenCalled()
+  })
+})
+
+function payer(): Agent {
+  return defineAgent({
+    name: 'payer',
+    instructions: 'Pay.',
+    model: scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]),
+    tools: [testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })],
+  })
+}
+
+it('a resume that finds the inbox empty, since another writer consumed it, is a conflict, and no suspended run', async () => {
+  const agent = payer()
+  const ledger = memoryLedger()
+  const { runId, pendingApprovals } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Pay.')
+    .result
+  const [{ toolCallId }] = pendingApprovals as [(typeof pendingApprovals)[number]]
+  await ledger.put(runId, { key: 'k', at: 0, command: { type: 'approve', toolCallId, by: 'ada' } })
+  // The slow process has read the events; before it reads the inbox, the other one resumes the run and ends it.
+  const endings: unknown[] = []
+  const slow: Ledger = {
+    ...ledger,
+    inbox: async (asked) => {
+      if (endings.length === 0) {
+        endings.push('resumes')
+        const other = createRuntime({ ledger, agents: [agent] })
+        endings.push((await other.resume(runId, { takeOver: true }).result).reason)
+      }
+      return await ledger.inbox(asked)
+    },
+  }
+  const stale = createRuntime({ ledger: slow, agents: [agent] }).resume(runId).result
+  await expect(stale).rejects.toMatchObject({ code: 'ledger_conflict', kind: 'epoch' })
+  expect(endings).toEqual(['resumes', 'answered'])
+})
+
+it('a reader of a run that stops sees what another process records before this one listens to it', async () => {
+  const agent = payer()
+  const ledger = memoryLedger()
+  const other = createRuntime({ ledger, agents: [agent] })
+  let asked = 0
+  // The look with which the first process makes sure that it stops at the last event.
+  const overtaken: Ledger = {
+    ...ledger,
+    head: async (runId) => {
+      const head = await ledger.head(runId)
+      if (asked++ === 0) {
+        const run = other.resume(runId, { takeOver: true })
+        const { pendingApprovals } = await run.result
+        await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'ada' })
+        await run.result
+      }
+      return head
+    },
+  }
+  const run = createRuntime({ ledger: overtaken, agents: [agent] }).run(agent, 'Pay.')
+  const seen = await lastValueFrom(run.events$)
+  expect(seen).toMatchObject({ type: 'run_finished', reason: 'answered' })
+  expect(asked).toBe(1)
 })

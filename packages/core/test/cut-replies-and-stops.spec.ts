@@ -1,7 +1,7 @@
 // What users of agent runtimes have run into, one test each: the title says what they saw, and what is so here. In the
 // order of the loop: replies that were cut, stops, limits, failures. What is left of a run is what the next run of its
 // conversation shows the model. Conversations over many runs: session-after-bad-endings.spec.ts; approvals and those who watch:
-// approval-runs-once.spec.ts, child-approval-runs-once.spec.ts.
+// approval-runs-once.spec.ts.
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RunResult, type RuntimeEvent } from '@tallystick/core'
 import { testTool, type ScriptedReply, type ScriptedStep } from '@tallystick/testkit'

@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { decide } from '@tallystick/core/machine'
 import { computeDigest, type Fact, type Signal } from '@tallystick/core/vocabulary'
 import { given, stampFacts } from '@tallystick/testkit'
+import { describe, expect, it } from 'vitest'
+import type { RunState } from '../src/machine/state.ts'
 import {
   begun,
   called,
@@ -183,5 +185,30 @@ describe('the digest of a call', () => {
     const [call] = [requested(1, 'look', { b: 1, a: 2 })]
     const page = [...streaming, call, replyFinished([call]), collected([call])]
     expect(given(page).state).toMatchObject({ calls: [{ inputDigest: computeDigest({ a: 2, b: 1 }) }] })
+  })
+})
+
+const stamp = { at: 0, random: 0 }
+const waiting = { ...given(begun()).state!, inputCheck: { seq: 2, from: 0, guardrails: ['clean', 'polite'] } }
+
+/** The types of the facts that follow from a report about the input. */
+function factsFor(state: RunState, guardrails: readonly string[], place = 2): readonly Fact['type'][] {
+  const signal = { type: 'guardrails_checked', on: 'input', place, guardrails, finds: [] } as const
+  const decision = decide(state, signal, stamp)
+  return 'facts' in decision ? decision.facts.map(({ type }) => type) : []
+}
+
+describe('a report of the guardrails of an input', () => {
+  it('is recorded where any of them is waited for', () => {
+    for (const guardrails of [['clean'], ['clean', 'polite'], ['polite', 'gone']]) {
+      expect(factsFor(waiting, guardrails)).toEqual(['guardrails_checked'])
+    }
+  })
+
+  it('changes nothing where none of them is, or another input is', () => {
+    expect(factsFor(waiting, ['gone'])).toEqual([])
+    expect(factsFor(waiting, [])).toEqual([])
+    expect(factsFor(waiting, ['clean'], 3)).toEqual([])
+    expect(factsFor(given(begun()).state!, ['clean'])).toEqual([])
   })
 })

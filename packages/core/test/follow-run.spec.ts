@@ -1,11 +1,36 @@
-// How long a reader waits for a run of another process, and how often it looks.
-import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/core'
-import { evolve } from '@tallystick/core/machine'
-import { sampleFacts, manualClock, sampleRunId, stampFacts, testTool } from '@tallystick/testkit'
+import {
+  LedgerConflictError,
+  memoryLedger,
+  type RunState,
+  createRuntime,
+  defineAgent,
+  type Ledger,
+  type RuntimeEvent,
+  type Tool,
+} from '@tallystick/core'
+import { evolve, audit, serializeState } from '@tallystick/core/machine'
+import type { CallVerdict, Fact, Signal, ToolSignal } from '@tallystick/core/vocabulary'
+import {
+  sampleFacts,
+  manualClock,
+  sampleRunId,
+  stampFacts,
+  testTool,
+  scriptedModel,
+  given,
+} from '@tallystick/testkit'
+import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import type { CallStatus, ExecutingState } from '../src/machine/state.ts'
+import { Effects } from '../src/runtime/effects.ts'
 import { waitUntilEnded, waitForInput, waitUntilStopped } from '../src/runtime/follow-run.ts'
+import type { RunContext } from '../src/runtime/run-context.ts'
+import { foldFollowed, loadState } from '../src/runtime/run-result.ts'
 import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
+import { begun, called, collected, executing, replyFinished, requested } from './pages.ts'
 import { ofType, recorded, stage } from './stage.ts'
+
+// How long a reader waits for a run of another process, and how often it looks.
 
 const runId = sampleRunId(1)
 const { run_started, input_received: input, run_finished } = sampleFacts(runId)
@@ -161,5 +186,126 @@ describe('a reader that waits until a run stops', () => {
       set.clock.advance(1_000)
     }
     expect(ending).toBe('waits')
+  })
+})
+
+/** A run of an agent that calls a tool so often at once, up to its end. */
+async function record(calls: number, ledger: Ledger = memoryLedger()): Promise<readonly RuntimeEvent[]> {
+  const agent = agentThatCalls(calls)
+  const run = createRuntime({ ledger, agents: [agent] }).run(agent, 'Which colour?')
+  await run.result
+  return await Array.fromAsync(ledger.read(run.id))
+}
+
+function agentThatCalls(calls: number) {
+  const toolCalls = Array.from({ length: calls }, (_, at) => ({ name: 'look', input: { at } }))
+  return defineAgent({
+    name: 'painter',
+    instructions: 'Look.',
+    tools: [testTool({ name: 'look', run: () => 'Blue.' })],
+    model: scriptedModel([{ toolCalls }, { text: 'Blue.' }]),
+  })
+}
+
+const fold = (events: readonly RuntimeEvent[]): RunState =>
+  events.reduce<RunState | undefined>(evolve, undefined)!
+
+it('a run is read anew after a take-over, since its store may have lost power and events that were followed', async () => {
+  const followed = await record(1)
+  const { runId } = followed[0]!
+  const started = followed.findIndex(({ type }) => type === 'tool_started') + 1
+  const known = fold(followed.slice(0, started))
+
+  // Four events are left in the store; another process took the run over there, and wrote others after them.
+  const ledger = memoryLedger()
+  await ledger.append(runId, { epoch: 1, expectedSeq: 0 }, followed.slice(0, 4), { durability: 'barrier' })
+  await createRuntime({ ledger, agents: [agentThatCalls(6)] }).resume(runId).result
+  const [next] = await Array.fromAsync(ledger.read(runId, { fromSeq: known.seq + 1 }))
+
+  expect(() => audit(known, next!)).toThrow('not legal in the phase executing')
+  const state = await foldFollowed(ledger, known, next!)
+  expect(serializeState(state)).toEqual(serializeState((await loadState(ledger, runId))!))
+  // What is part of it already changes nothing.
+  expect(await foldFollowed(ledger, state, next!)).toBe(state)
+})
+
+/** The effects of an agent with one tool, which post to this list. */
+function effectsWith(tool: Tool, posted: Signal[] = []): Effects {
+  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]), tools: [tool] })
+  return new Effects({
+    findAgent: () => agent,
+    findModel: () => undefined,
+    host: { clock: manualClock(), random: () => 0, report: () => {} },
+    state: undefined,
+    context: undefined,
+    results: undefined,
+    post: (signal: Signal) => posted.push(signal),
+    onFault: () => {},
+  } as unknown as RunContext)
+}
+
+/** Effects of a turn with three calls, whose tools run until they are given up. */
+function followed() {
+  const running = new Set<string>()
+  const started: string[] = []
+  const endless = (toolCallId: string): Observable<ToolSignal> =>
+    new Observable(() => {
+      running.add(toolCallId)
+      started.push(toolCallId)
+      return () => void running.delete(toolCallId)
+    })
+  const tool = {
+    ...testTool({ name: 'look' }),
+    run: (call: { toolCallId: string }) => endless(call.toolCallId),
+  }
+  const effects = effectsWith(tool)
+  const state = given(executing(['look', 'look', 'look'])).state as ExecutingState
+  const follow = (...statuses: readonly CallStatus[]): readonly boolean[] => {
+    const calls = state.calls.map((call, place) => {
+      const status = statuses[place] as CallStatus
+      return { ...call, status, attempts: status === 'ready' ? 0 : 1 }
+    })
+    effects.follow({ ...state, calls }, { draining: false })
+    return calls.map(({ toolCallId }) => running.has(toolCallId))
+  }
+  return { follow, started, effects }
+}
+
+describe('the effects of a turn with several calls', () => {
+  it('begin with a call, end with it, and leave the others as they are', () => {
+    const { follow, started, effects } = followed()
+    expect(follow('started', 'ready', 'ready')).toEqual([true, false, false])
+    expect(follow('started', 'started', 'ready')).toEqual([true, true, false])
+    expect(follow('settled', 'started', 'ready')).toEqual([false, true, false])
+    expect(follow('settled', 'deferred', 'started')).toEqual([false, false, true])
+    expect(follow('settled', 'deferred', 'started')).toEqual([false, false, true])
+    expect(follow('settled', 'settled', 'settled')).toEqual([false, false, false])
+    expect(started).toHaveLength(3)
+    effects.stopAll()
+  })
+
+  it('are given up all at once', () => {
+    const { follow, effects } = followed()
+    follow('started', 'ready', 'ready')
+    follow('started', 'started', 'started')
+    effects.stopAll()
+    expect(follow('started', 'started', 'started')).toEqual([false, false, false])
+  })
+
+  it('report nothing once they are given up: a check that ends late', async () => {
+    const calls = [requested(1)]
+    const reply = [...begun(), called(), ...calls, replyFinished(calls)]
+    const checked = async (facts: readonly Fact[]): Promise<readonly string[]> => {
+      const posted: Signal[] = []
+      const { promise, resolve } = Promise.withResolvers<CallVerdict>()
+      const effects = effectsWith(testTool({ name: 'look', check: () => promise }), posted)
+      effects.follow(given(reply).state!, { draining: false })
+      effects.follow(given([...reply, ...facts]).state!, { draining: false })
+      resolve({ kind: 'run' })
+      for (let turn = 0; turn < 50; turn++) await Promise.resolve()
+      return posted.map(({ type }) => type)
+    }
+    expect(await checked([])).toEqual(['calls_checked'])
+    expect(await checked([collected(calls)])).toEqual([])
   })
 })

@@ -1,9 +1,34 @@
-// The definition of an agent in a run that was given a model, and the models that a runtime finds by their names.
+import { createHash } from 'node:crypto'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import {
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Agent,
+  type AgentOptions,
+  type Model,
+  type RunOptions,
+} from '@tallystick/core'
+import { digestTextsWith } from '@tallystick/core/store-kit'
+import { toCanonicalJson, computeDigest } from '@tallystick/core/vocabulary'
+import {
+  scriptedModel,
+  testTool,
+  hostileTexts,
+  manualClock,
+  waitUntilSettled,
+  callTool,
+  given,
+} from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { applyGivenModel } from '../src/events/agent-definition.ts'
 import { KnownModels } from '../src/agent/registry.ts'
-import { scriptedModel, testTool } from '@tallystick/testkit'
-import { stage } from './stage.ts'
+import { applyGivenModel } from '../src/events/agent-definition.ts'
+import { begun, called } from './pages.ts'
+import { stage, ofType, recorded } from './stage.ts'
+
+// The definition of an agent in a run that was given a model, and the models that a runtime finds by their names.
 
 const ref = (modelId: string) => ({ provider: 'p', api: 'a', modelId })
 const own = ref('own')
@@ -95,4 +120,171 @@ describe('a run that was given a model', () => {
     await waitUntilSettled(resumed)
     expect([given, other].map(({ requests }) => requests.length)).toEqual([2, 0])
   })
+})
+
+function digestOfNode(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+let made = 0
+/** A text that no test has asked for. */
+const fresh = (): string => `A text of this test, number ${++made}.`
+
+describe('a digest of the host', () => {
+  it('is the one that core computes itself, whatever the text', async () => {
+    const path = createRequire(join(import.meta.dirname, '../package.json')).resolve('@noble/hashes/sha2.js')
+    const { sha256 } = (await import(pathToFileURL(path).href)) as {
+      sha256: (bytes: Uint8Array) => Uint8Array
+    }
+    digestTextsWith(digestOfNode)
+    for (const { text } of hostileTexts) {
+      const own = Buffer.from(sha256(new TextEncoder().encode(toCanonicalJson(text)))).toString('hex')
+      expect(computeDigest(text)).toBe(own)
+    }
+  })
+
+  it('is refused where it is not a SHA-256 in hex', () => {
+    const md5 = (text: string): string => createHash('md5').update(text).digest('hex')
+    const upper = (text: string): string => digestOfNode(text).toUpperCase()
+    for (const other of [md5, upper, () => '']) {
+      expect(() => digestTextsWith(other)).toThrow('does not compute SHA-256 in hex')
+    }
+    expect(computeDigest(fresh())).toBe(digestOfNode(toCanonicalJson(`A text of this test, number ${made}.`)))
+  })
+})
+
+// Runs that continue from what a provider keeps: each model that they may call has to be able to.
+
+const keeping = (id: string): Model => ({ ...scriptedModel([{ text: 'Well.' }], id), keepsState: true })
+const forgetting = (id: string): Model => scriptedModel([{ text: 'Well.' }], id)
+
+function agentOf(model: Model, options: Partial<AgentOptions> = {}): Agent {
+  return defineAgent({ name: 'desk', description: 'Helps.', instructions: 'Help.', model, ...options })
+}
+
+async function played(agent: Agent, options: RunOptions) {
+  const [clock, ledger] = [manualClock(), memoryLedger()]
+  const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', options)
+  const { reason } = (await waitUntilSettled(clock, run.result)) as { readonly reason?: string }
+  const [start] = ofType(await recorded(ledger, run.id), 'run_started')
+  return { reason, state: start?.providerState }
+}
+
+describe('a run that continues from what a provider keeps', () => {
+  it.each<readonly [string, RunOptions]>([
+    ['a response', { previousResponseId: 'resp_1' }],
+    ['a conversation', { conversationId: 'conv_1' }],
+  ])('begins from %s, where every model of its agents keeps it', async (_what, options) => {
+    const next = defineAgent({
+      name: 'next',
+      description: 'Knows.',
+      instructions: '',
+      model: keeping('third'),
+    })
+    const agent = agentOf(keeping('first'), { fallbacks: [keeping('second')], handoffs: [next] })
+    expect(await played(agent, options)).toEqual({ reason: 'answered', state: options })
+  })
+
+  it('begins with a model of its own, where that keeps it and the model of its agent does not', async () => {
+    const options = { previousResponseId: 'resp_1', model: keeping('own') }
+    expect(await played(agentOf(forgetting('first')), options)).toMatchObject({ reason: 'answered' })
+  })
+
+  it.each<readonly [string, Agent, RunOptions, RegExp]>([
+    ['its model', agentOf(forgetting('first')), {}, /model first of the agent desk/],
+    [
+      'a fallback',
+      agentOf(keeping('first'), { fallbacks: [keeping('second'), forgetting('third')] }),
+      {},
+      /model third of the agent desk/,
+    ],
+    [
+      'the model of the run',
+      agentOf(keeping('first')),
+      { model: forgetting('own') },
+      /model own of the agent desk/,
+    ],
+    [
+      'an agent that takes over',
+      agentOf(keeping('first'), {
+        handoffs: [
+          defineAgent({ name: 'next', description: 'Knows.', instructions: '', model: forgetting('other') }),
+        ],
+      }),
+      {},
+      /model other of the agent next/,
+    ],
+  ])('is refused where %s keeps nothing', (_who, agent, options, message) => {
+    const runtime = createRuntime({ ledger: memoryLedger() })
+    expect(() => runtime.run(agent, 'Go.', { ...options, previousResponseId: 'resp_1' })).toThrow(message)
+    expect(() => runtime.run(agent, 'Go.', { ...options, conversationId: 'conv_1' })).toThrow(
+      /^run: conversationId/,
+    )
+  })
+
+  it('is refused where it is given both', () => {
+    const runtime = createRuntime({ ledger: memoryLedger() })
+    const options = { previousResponseId: 'resp_1', conversationId: 'conv_1' }
+    expect(() => runtime.run(agentOf(keeping('first')), 'Go.', options as never)).toThrow(/one of the two/)
+  })
+})
+
+// An option that is `undefined` says what leaving it out says: under `exactOptionalPropertyTypes` a caller may pass it on.
+
+const none = undefined
+
+it('a price without a rate is recorded without it', async () => {
+  const inputUsd = 3
+  const prices = {
+    'acme-1': {
+      ...{ inputUsd, outputUsd: 15, cacheReadUsd: none, source: none },
+      longInput: [{ inputUsd: 6, outputUsd: 30, aboveInputTokens: 200_000, cacheWriteUsd: none }],
+    },
+  }
+  const usage = { inputTokens: 300_000, outputTokens: 10, reasoningTokens: none }
+  const model = scriptedModel([{ text: 'Done.', usage }], 'acme-1')
+  const agent = defineAgent({ name: 'a', instructions: '', model })
+  const [ledger, clock] = [memoryLedger(), manualClock()]
+  const run = createRuntime({ ledger, prices, host: { clock, random: none } }).run(agent, 'Go.')
+  const { costUsd } = await waitUntilSettled(clock, run.result)
+  expect(costUsd).toBeCloseTo(0.3 * 6 + 10 * 30e-6)
+  const [started] = await recorded(ledger, run.id)
+  const price = started?.type === 'run_started' ? started.definition.price : undefined
+  expect(Object.keys(price ?? {}).toSorted()).toEqual(['inputUsd', 'longInput', 'outputUsd'])
+  expect(Object.keys(price?.longInput?.[0] ?? {})).not.toContain('cacheWriteUsd')
+})
+
+it('a call of a tool in a test keeps what is given without it', async () => {
+  const look = testTool({ name: 'look', effect: none, run: none })
+  await callTool(look, {}, { turn: none, attempt: none, toolCallId: none })
+  const [run] = look.runs
+  expect([run?.turn, run?.attempt, typeof run?.toolCallId, run?.idempotencyKey]).toEqual([
+    ...[1, 1, 'string', run?.toolCallId],
+  ])
+})
+
+it('a decision in a test is made at the time at which it is made without it', () => {
+  const failure = { class: 'server', message: 'The server failed.', retryable: true } as const
+  const failed = { type: 'model_failed', turn: 1, attempt: 1, failure } as const
+  const { decision } = given([...begun(), called()]).when(failed, { at: none, random: none })
+  expect(decision).toEqual(given([...begun(), called()]).when(failed).decision)
+  expect(JSON.stringify(decision)).toMatch(/"retryAt":\d+/)
+})
+
+it('a search of a ledger is as wide as without it', async () => {
+  const ledger = memoryLedger()
+  const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([{ text: 'Done.' }]) })
+  const { runId, seq } = await createRuntime({ ledger }).run(agent, 'Go.', { deadline: none }).result
+  const query = {
+    runId,
+    sessionId: none,
+    turn: none,
+    toolCallId: none,
+    types: none,
+    fromAt: none,
+    toAt: none,
+  }
+  expect((await Array.fromAsync(ledger.find(query))).length).toBe(seq)
+  expect((await Array.fromAsync(ledger.read(runId, { fromSeq: none, toSeq: none }))).length).toBe(seq)
+  expect(await Array.fromAsync(ledger.runs({ sessionId: none, before: none, limit: none }))).toHaveLength(1)
 })

@@ -1,8 +1,8 @@
 import type { Message } from '@tallystick/core'
 import { removedText } from '@tallystick/core/internal'
-import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
+import { sampleCallId, sampleMessage, sampleRunId, sampleFacts, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { redactMessage, redactReply } from '../src/ledger/redacted-event.ts'
+import { redactMessage, redactReply, redactEvent } from '../src/ledger/redacted-event.ts'
 
 const toolCallId = sampleCallId(sampleRunId(1))
 const gone = { type: 'text', text: removedText } as const
@@ -47,4 +47,28 @@ describe('what is left of a message', () => {
     expect(redactReply([{ type: 'reasoning', text: 'why' }])).toEqual([gone])
     expect(redactReply([])).toEqual([])
   })
+})
+
+it('of what a run was given stay the names and ids, and nothing that says something', () => {
+  const runId = sampleRunId(1)
+  const model = { provider: 'p', api: 'a', modelId: 'm' }
+  const [event] = stampFacts(runId, [
+    {
+      ...sampleFacts(runId).run_started,
+      standing: [],
+      givenModel: { model, options: { user: 'ada' } },
+      toolChoice: { type: 'any' },
+      parallelToolCalls: false,
+      labels: { workflowName: 'w', traceId: 't', groupId: 'g', tags: ['secret'], metadata: { a: 'secret' } },
+      idempotencyKey: 'order of ada',
+    },
+  ])
+  const kept = redactEvent(event!)
+  expect(kept).toMatchObject({
+    givenModel: { model },
+    toolChoice: { type: 'any' },
+    parallelToolCalls: false,
+    labels: { workflowName: 'w', traceId: 't', groupId: 'g' },
+  })
+  expect(JSON.stringify(kept)).not.toMatch(/ada|secret/)
 })

@@ -1,7 +1,17 @@
-import { describe, expect, it } from 'vitest'
 import { createRuntime } from '@tallystick/core'
 import { manualClock, testTool, type ScriptedStep, type TestTool } from '@tallystick/testkit'
-import { checkedRun, ofType, stage, type StageOptions } from './stage.ts'
+import { describe, expect, it } from 'vitest'
+import {
+  computeAnswerDigest,
+  readCalls,
+  emptyCallLog,
+  logCall,
+  getLongestStreak,
+  listSameAnswers,
+  type LoggedCall,
+} from '../src/machine/history.ts'
+import { callId } from './pages.ts'
+import { checkedRun, ofType, stage, type StageOptions, type Stage } from './stage.ts'
 
 const ask = (...names: readonly string[]): ScriptedStep => ({
   toolCalls: names.map((name) => ({ name, input: {} })),
@@ -185,5 +195,130 @@ describe('a write that is meant several times', () => {
       Array.from({ length: 5 }, () => ask('send')),
     )
     expect([reason, send.runs.length]).toEqual(['repeat_limit', 2])
+  })
+})
+
+const call = (name: string, day = 'today') => ({ name, input: { day } })
+
+function asking(tool: TestTool, calls: readonly ReturnType<typeof call>[], limits: object): Stage {
+  return stage({ steps: [{ toolCalls: [...calls] }, { text: 'Done.' }], tools: [tool], limits })
+}
+
+async function outcomes(set: Stage): Promise<readonly string[]> {
+  const run = set.start()
+  await set.waitUntilSettled(run.result)
+  const results = ofType(checkedRun(await set.eventsOf(run)), 'tool_result')
+  const order = ofType(await set.eventsOf(run), 'tool_results_injected')[0]!.toolCallIds
+  return order.map((id) => results.find(({ toolCallId }) => toolCallId === id)!.outcome)
+}
+
+describe('equal calls in one reply', () => {
+  it('run as often as a repeat is allowed, and the rest is served', async () => {
+    const look = testTool({ name: 'look', run: () => 'rain' })
+    const calls = Array.from({ length: 4 }, () => call('look'))
+    expect(await outcomes(asking(look, calls, { maxRepeats: 1 }))).toEqual([
+      ...['success', 'repeated', 'repeated', 'repeated'],
+    ])
+    expect(look.runs).toHaveLength(1)
+    const twice = testTool({ name: 'look', run: () => 'rain' })
+    await outcomes(asking(twice, calls, { maxRepeats: 2 }))
+    expect(twice.runs).toHaveLength(2)
+  })
+
+  it.each([
+    ['writes', { effect: 'write' as const }],
+    ['calls of a tool that is meant to be asked again', { repeats: 'allowed' as const }],
+  ])('all run where they are %s', async (_what, options) => {
+    const pay = testTool({ name: 'pay', ...options, run: () => 'done' })
+    const calls = Array.from({ length: 5 }, () => call('pay'))
+    expect(await outcomes(asking(pay, calls, { maxRepeats: 1 }))).toEqual(calls.map(() => 'success'))
+    expect(pay.runs).toHaveLength(5)
+  })
+
+  it('run again where the answer changes: that is progress', async () => {
+    let answers = 0
+    const look = testTool({ name: 'look', run: () => `answer ${++answers}` })
+    const calls = Array.from({ length: 3 }, () => call('look'))
+    expect(await outcomes(asking(look, calls, { maxRepeats: 2 }))).toEqual(['success', 'success', 'success'])
+  })
+
+  it('leave calls of other input alone, which run beside them', async () => {
+    const release = Promise.withResolvers<string>()
+    const look = testTool({ name: 'look', run: () => release.promise })
+    const set = asking(look, [call('look'), call('look', 'tomorrow'), call('look')], { maxRepeats: 1 })
+    const run = set.start()
+    set.clock.schedule(10, () => release.resolve('rain'))
+    await set.waitUntilSettled(run.result)
+    const types = (await set.eventsOf(run)).map(({ type }) => type)
+    const starts = types.filter((type) => type === 'tool_started')
+    expect(starts).toHaveLength(2)
+    expect(types.lastIndexOf('tool_started')).toBeLessThan(types.indexOf('tool_result'))
+  })
+
+  it('that write ask a person each, since each is meant', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })
+    const set = asking(pay, [call('pay'), call('pay')], { maxRepeats: 1 })
+    const rest = await set.waitUntilSettled(set.start().result)
+    expect(rest.pendingApprovals).toHaveLength(2)
+  })
+
+  it('take nothing of the limit on calls where they are served', async () => {
+    const look = testTool({ name: 'look', run: () => 'rain' })
+    const calls = [call('look'), call('look'), call('look', 'tomorrow')]
+    const limits = { maxRepeats: 1, maxToolCalls: 2 }
+    expect(await outcomes(asking(look, calls, limits))).toEqual(['success', 'repeated', 'success'])
+  })
+})
+
+const logged = (ordinal: number, resultDigest = 'a', inputDigest = 'd'): LoggedCall => ({
+  ...{ toolCallId: callId(ordinal), name: 'look', inputDigest, resultDigest },
+  result: { toolCallId: callId(ordinal), name: 'look', outcome: 'success', content: [] },
+})
+const same = (log: Parameters<typeof readCalls>[0]): readonly string[] =>
+  listSameAnswers(log, { name: 'look', inputDigest: 'd' }).map(({ toolCallId }) => toolCallId)
+
+describe('a log of calls', () => {
+  it('stays as it is when another one grows from it', () => {
+    const one = logCall(emptyCallLog, logged(1))
+    const grown = logCall(one, logged(2))
+    expect([readCalls(one), readCalls(grown)]).toEqual([[logged(1)], [logged(1), logged(2)]])
+    expect([same(one), same(grown)]).toEqual([[callId(1)], [callId(2), callId(1)]])
+    const sibling = logCall(one, logged(3))
+    expect(readCalls(sibling)).toEqual([logged(1), logged(3)])
+    expect([same(sibling), same(grown), same(one)]).toEqual([
+      [callId(3), callId(1)],
+      [callId(2), callId(1)],
+      [callId(1)],
+    ])
+    expect(readCalls(logCall(sibling, logged(4)))).toEqual([logged(1), logged(3), logged(4)])
+  })
+
+  it('of a run that has called nothing stays empty, whatever other runs call', () => {
+    const [one, two] = [logCall(emptyCallLog, logged(1)), logCall(emptyCallLog, logged(2))]
+    expect([readCalls(one), readCalls(two), readCalls(emptyCallLog)]).toEqual([[logged(1)], [logged(2)], []])
+    expect([same(one), same(emptyCallLog)]).toEqual([[callId(1)], []])
+  })
+
+  it('finds equal calls from the last backwards, up to another answer', () => {
+    const log = [logged(1), logged(2, 'b'), logged(3, 'b', 'other'), logged(4, 'b')].reduce(
+      logCall,
+      emptyCallLog,
+    )
+    expect(same(log)).toEqual([callId(4), callId(2)])
+    expect(same(emptyCallLog)).toEqual([])
+  })
+
+  it('compares answers by what they say where no digest is given, and with those that have one', () => {
+    const answered = (ordinal: number, text: string): LoggedCall => {
+      const { resultDigest: _none, result, ...call } = logged(ordinal)
+      return { ...call, result: { ...result, content: [{ type: 'text', text }] } }
+    }
+    const log = [answered(1, 'other'), answered(2, 'same'), answered(3, 'same')].reduce(logCall, emptyCallLog)
+    expect(same(log)).toEqual([callId(3), callId(2)])
+    expect(getLongestStreak(log)).toBe(2)
+    const digest = computeAnswerDigest('success', [{ type: 'text', text: 'same' }])
+    const more = logCall(log, logged(4, digest))
+    expect(same(more)).toEqual([callId(4), callId(3), callId(2)])
+    expect(getLongestStreak(more)).toBe(3)
   })
 })

@@ -1,62 +1,72 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Ledger, LedgerUnavailableError, memoryLedger, type RunId } from '@tallystick/core'
-import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
+import {
+  type Ledger,
+  LedgerUnavailableError,
+  memoryLedger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { computeDigest, type JsonObject } from '@tallystick/core/vocabulary'
 import { readFirstInputs } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { forgeRun } from './support/forged-ledger.ts'
 import { tamper } from './support/raw-database.ts'
-
-let folder: string
-let files = 0
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tallystick-inputs-'))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
-
-/** Records runs that begin with these texts; one without a text has no input yet. */
-async function record(ledger: Ledger, texts: readonly (string | undefined)[]): Promise<readonly RunId[]> {
-  const runIds = texts.map((_, index) => sampleRunId(index + 1))
-  for (const [index, said] of texts.entries()) {
-    const runId = runIds[index] as RunId
-    const { run_started, input_received: input } = sampleFacts(runId)
-    const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
-    const inputs = said === undefined ? [] : [said, 'and then?']
-    const facts = [start, ...inputs.map((each) => ({ ...input, message: sampleMessage(each) }))]
-    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, facts), { durability: 'lazy' })
-  }
-  return runIds
-}
-
-/** A ledger on disk with such runs, and how its file is changed while it is closed. */
-async function stored(
-  texts: readonly (string | undefined)[],
-  spoil: (path: string, runIds: readonly RunId[]) => void = () => {},
-): Promise<{ readonly ledger: Ledger; readonly runIds: readonly RunId[] }> {
-  const path = join(folder, `${++files}.db`)
-  const first = sqliteLedger(path)
-  const runIds = await record(first, texts)
-  await first.close()
-  spoil(path, runIds)
-  const ledger = sqliteLedger(path)
-  onTestFinished(() => ledger.close())
-  return { ledger, runIds }
-}
-
-/** What each run begins with, by its id. */
-async function found(ledger: Ledger, runIds: readonly RunId[]): Promise<Readonly<Record<string, string>>> {
-  const inputs = await readFirstInputs(ledger, runIds)
-  return Object.fromEntries(
-    [...inputs].map(([runId, { message }]) => [
-      runId,
-      message.parts.map((part) => (part.type === 'text' ? part.text : part.type)).join(),
-    ]),
-  )
-}
+import { recorded, verified } from './support/recorded.ts'
 
 describe('the first inputs of runs', () => {
+  let folder: string
+  let files = 0
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tallystick-inputs-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  /** Records runs that begin with these texts; one without a text has no input yet. */
+  async function record(ledger: Ledger, texts: readonly (string | undefined)[]): Promise<readonly RunId[]> {
+    const runIds = texts.map((_, index) => sampleRunId(index + 1))
+    for (const [index, said] of texts.entries()) {
+      const runId = runIds[index] as RunId
+      const { run_started, input_received: input } = sampleFacts(runId)
+      const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
+      const inputs = said === undefined ? [] : [said, 'and then?']
+      const facts = [start, ...inputs.map((each) => ({ ...input, message: sampleMessage(each) }))]
+      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stampFacts(runId, facts), {
+        durability: 'lazy',
+      })
+    }
+    return runIds
+  }
+
+  /** A ledger on disk with such runs, and how its file is changed while it is closed. */
+  async function stored(
+    texts: readonly (string | undefined)[],
+    spoil: (path: string, runIds: readonly RunId[]) => void = () => {},
+  ): Promise<{ readonly ledger: Ledger; readonly runIds: readonly RunId[] }> {
+    const path = join(folder, `${++files}.db`)
+    const first = sqliteLedger(path)
+    const runIds = await record(first, texts)
+    await first.close()
+    spoil(path, runIds)
+    const ledger = sqliteLedger(path)
+    onTestFinished(() => ledger.close())
+    return { ledger, runIds }
+  }
+
+  /** What each run begins with, by its id. */
+  async function found(ledger: Ledger, runIds: readonly RunId[]): Promise<Readonly<Record<string, string>>> {
+    const inputs = await readFirstInputs(ledger, runIds)
+    return Object.fromEntries(
+      [...inputs].map(([runId, { message }]) => [
+        runId,
+        message.parts.map((part) => (part.type === 'text' ? part.text : part.type)).join(),
+      ]),
+    )
+  }
+
   it.each([
     ['on disk', () => stored(['one', undefined, 'three'])],
     [
@@ -133,5 +143,49 @@ describe('the first inputs of runs', () => {
     expect(await found(ledger, runIds)).toEqual({})
     Object.assign(ledger, { find: find(new TypeError('no such function')) })
     await expect(readFirstInputs(ledger, runIds)).rejects.toThrow('no such function')
+  })
+})
+
+async function eventsOf(path: string, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const ledger = sqliteLedger(path, { readOnly: true })
+  const events = await Array.fromAsync(ledger.read(runId))
+  await ledger.close()
+  return events
+}
+
+/** Writes the digest anew that the start of a call carries; without one, leaves the field out. */
+function forgeStart(path: string, runId: RunId, inputDigest?: string): void {
+  forgeRun(path, runId, (event) => {
+    if (event.type !== 'tool_started') return event
+    const { inputDigest: _recorded, ...body } = event.body
+    return { ...event, body: inputDigest === undefined ? body : { ...body, inputDigest } }
+  })
+}
+
+describe('the start of a call', () => {
+  it('carries the digest of the input that was asked for', async () => {
+    const { path, runId } = await recorded()
+    const events = await eventsOf(path, runId)
+    const inputs = new Map<string, JsonObject>()
+    for (const event of events)
+      if (event.type === 'tool_request_ready') inputs.set(event.toolCallId, event.input)
+    const starts = events.filter((event) => event.type === 'tool_started')
+    expect(starts.length).toBeGreaterThan(0)
+    expect(starts.map((event) => event.inputDigest)).toEqual(
+      starts.map((event) => computeDigest(inputs.get(event.toolCallId) ?? {})),
+    )
+  })
+
+  it('with another digest is found by verify, though every hash holds', async () => {
+    const { path, runId } = await recorded()
+    const { seq } = (await eventsOf(path, runId)).find(({ type }) => type === 'tool_started')!
+    forgeStart(path, runId, computeDigest({ amount: 1_000_000 }))
+    expect(await verified(path, runId)).toMatchObject({ ok: false, broken: { seq, what: 'law 13' } })
+  })
+
+  it('without a digest, as older releases wrote it, is sound', async () => {
+    const { path, runId } = await recorded()
+    forgeStart(path, runId)
+    expect(await verified(path, runId)).toMatchObject({ ok: true })
   })
 })

@@ -1,8 +1,16 @@
-import { LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
-import { hostileFiles } from '@tallystick/testkit'
+import {
+  LedgerDamagedError,
+  memoryLedger,
+  type Ledger,
+  type RunId,
+  LedgerConflictError,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { importEvents, splitLines, readRunSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { hostileFiles, sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
+import { ImportWriter } from '../src/import-events.ts'
 import { linesOfLedger } from './support/exported.ts'
 import { recordRun } from './support/record-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
@@ -186,5 +194,140 @@ describe('importEvents', () => {
     expect(await ledger.head(runId)).toEqual({ seq: lines.length, epoch: 9_999 })
     expect(await Array.fromAsync(readRunSummaries(ledger), (run) => run.runId)).toEqual([runId])
     await ledger.close()
+  })
+})
+
+/** The lines of a recorded run, whose epoch rises from these events on to these numbers. */
+async function linesOf(rises: Readonly<Record<number, number>>): Promise<readonly string[]> {
+  const ledger = memoryLedger()
+  await recordRun(ledger, 1)
+  let epoch = 1
+  return (await linesOfLedger(ledger)).map((line) => {
+    const event = JSON.parse(line) as { readonly seq: number }
+    epoch = rises[event.seq] ?? epoch
+    return JSON.stringify({ ...event, epoch })
+  })
+}
+
+describe('an import of a run that was taken over', () => {
+  it.each<readonly [string, Readonly<Record<number, number>>, number]>([
+    ['without a break', { 3: 2, 4: 3, 5: 4 }, 4],
+    ['ten thousand times without an event', { 3: 10_002 }, 10_002],
+    ['as often in two steps', { 3: 5_002, 4: 10_003 }, 10_003],
+  ])('makes its take-overs again: %s', async (_name, rises, epoch) => {
+    const ledger = memoryLedger()
+    const lines = await linesOf(rises)
+    const report = await importEvents(ledger, lines)
+    expect(report).toEqual({ runs: 1, events: lines.length, present: 0 })
+    const [run] = await Array.fromAsync(ledger.runs())
+    expect(run?.head).toEqual({ seq: lines.length, epoch })
+    expect(await linesOfLedger(ledger)).toEqual(lines)
+    expect(await importEvents(ledger, lines)).toEqual({ runs: 1, events: 0, present: lines.length })
+  })
+
+  it.each<readonly [string, Readonly<Record<number, number>>, string]>([
+    ['more often than ten thousand times', { 3: 10_003 }, 'rises from 1 to 10003 at event 3'],
+    ['as often in two steps', { 3: 5_002, 4: 10_004 }, 'rises from 5002 to 10004 at event 4'],
+  ])('is refused where no event came of it %s', async (_name, rises, message) => {
+    const ledger = memoryLedger()
+    const refused = importEvents(ledger, await linesOf(rises))
+    await expect(refused).rejects.toThrow(LedgerDamagedError)
+    await expect(refused).rejects.toThrow(message)
+  })
+
+  it('is refused where its ledger has taken it over since', async () => {
+    const ledger = memoryLedger()
+    const lines = await linesOf({})
+    await importEvents(ledger, lines.slice(0, 5))
+    const [run] = await Array.fromAsync(ledger.runs())
+    if (run) await ledger.acquire(run.runId)
+    const refused = importEvents(ledger, lines)
+    await expect(refused).rejects.toThrow(LedgerConflictError)
+    await expect(refused).rejects.toThrow(
+      /ends at event 5 in this ledger, and was taken over since, by writer 2/,
+    )
+  })
+})
+
+const [one, two] = [sampleRunId(1), sampleRunId(2)]
+const fact = sampleFacts(one).cancel_requested
+
+/** A writer of a ledger that only notes what is asked of it. */
+function noting({ refuses = false } = {}) {
+  const noted: string[] = []
+  const append: Ledger['append'] = async (runId, { expectedSeq, epoch }, events, { durability }) => {
+    noted.push(`${runId === one ? 'one' : 'two'} ${expectedSeq}+${events.length} ${epoch} ${durability}`)
+    if (refuses) throw new Error('refused')
+    return { seq: expectedSeq + events.length, epoch }
+  }
+  const writer = new ImportWriter({ append } as unknown as Ledger)
+  const received = (): readonly string[] => noted.splice(0)
+  return { writer, received }
+}
+
+function eventsOf(runId: RunId, from: number, count: number, epoch = 1): readonly RuntimeEvent[] {
+  const facts = Array.from({ length: count }, () => fact)
+  return stampFacts(runId, facts, { afterSeq: from - 1, epoch })
+}
+
+/** Adds events, each with a line of so many characters. */
+async function add(writer: ImportWriter, events: readonly RuntimeEvent[], length = 1): Promise<void> {
+  for (const event of events) await writer.add(event, length)
+}
+
+describe('imported events', () => {
+  it('are appended in groups of 256, or of a mebibyte of lines, and the last is made durable', async () => {
+    const { writer, received } = noting()
+    await add(writer, eventsOf(one, 1, 255))
+    expect(received()).toEqual([])
+    await add(writer, eventsOf(one, 256, 2))
+    expect(received()).toEqual(['one 0+256 1 lazy'])
+    await add(writer, eventsOf(one, 258, 1), 1024 * 1024 - 2)
+    expect(received()).toEqual([])
+    await add(writer, eventsOf(one, 259, 2))
+    expect(received()).toEqual(['one 256+3 1 lazy'])
+    await writer.finish()
+    expect(received()).toEqual(['one 259+1 1 barrier'])
+  })
+
+  it('are one group for each run and epoch', async () => {
+    const { writer, received } = noting()
+    await add(writer, [...eventsOf(one, 1, 2), ...eventsOf(one, 3, 1, 2), ...eventsOf(two, 1, 1, 2)])
+    expect(received()).toEqual(['one 0+2 1 lazy', 'one 2+1 2 lazy'])
+    await writer.flush()
+    expect(received()).toEqual(['two 0+1 2 lazy'])
+    await writer.flush()
+    expect(received()).toEqual([])
+    await writer.finish()
+    expect(received()).toEqual(['two 1+0 2 barrier'])
+  })
+
+  it('are durable after 4096 of them, and after 16 MiB of lines, each counted anew', async () => {
+    const { writer, received } = noting()
+    const groups = (count: number): readonly string[] => Array.from({ length: count }, () => 'lazy')
+    const levels = (): readonly string[] => received().map((line) => line.split(' ')[3] ?? '')
+    await add(writer, eventsOf(one, 1, 4096))
+    expect(levels()).toEqual([...groups(15), 'barrier'])
+    await add(writer, eventsOf(one, 4097, 16), 1024 * 1024)
+    expect(levels()).toEqual([...groups(15), 'barrier'])
+    await add(writer, eventsOf(one, 4113, 4096))
+    expect(levels()).toEqual([...groups(15), 'barrier'])
+    await writer.finish()
+    expect(received()).toEqual([])
+  })
+
+  it('append nothing if there are no events', async () => {
+    const { writer, received } = noting()
+    await writer.flush()
+    await writer.finish()
+    expect(received()).toEqual([])
+  })
+
+  it('that a ledger refuses are offered once', async () => {
+    const { writer, received } = noting({ refuses: true })
+    await add(writer, eventsOf(one, 1, 3))
+    await expect(writer.flush()).rejects.toThrow('refused')
+    await writer.finish()
+    expect(received()).toEqual(['one 0+3 1 lazy'])
   })
 })

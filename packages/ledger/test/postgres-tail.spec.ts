@@ -1,9 +1,11 @@
 import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
-import { type TailedEvent } from '@tallystick/core/vocabulary'
-import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
+import type { TailedEvent, TailCursor } from '@tallystick/core/vocabulary'
 import { watchLedger } from '@tallystick/ledger'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { firstValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { goesOnBehindDropped } from './support/dropped-cursor.ts'
+import { postgresChild } from './support/postgres-children.ts'
 import {
   connectionString,
   freshSchema,
@@ -12,7 +14,6 @@ import {
   rowsOf,
   withClient,
 } from './support/postgres-database.ts'
-import { goesOnBehindDropped } from './support/dropped-cursor.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
 import { statementsOf } from './support/postgres-statements.ts'
 import { openTransaction } from './support/postgres-transaction.ts'
@@ -228,5 +229,105 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
       oldest: { pid: held.pid, database: 'postgres', applicationName: schema },
     })
     await held.rollback()
+  })
+})
+
+interface Seen {
+  readonly cursor: TailCursor
+  readonly runId: RunId
+  readonly seq: number
+}
+
+const [writers, runs, appends] = [3, 5, 60]
+/** Each append holds two. */
+const events = writers * appends * 2
+
+/** Holds transactions open while others write, one after the other, until the parent says that they have ended. */
+async function holdBack(schema: string, isOver: () => boolean): Promise<number> {
+  const ledger = openLedger(schema)
+  let held = 0
+  while (!isOver()) {
+    const transaction = await openTransaction(schema)
+    await transaction.write()
+    // Whatever is committed meanwhile waits for it.
+    while (!isOver() && (await ledger.horizon()).waitingEvents < 20);
+    await (held % 2 === 0 ? transaction.rollback() : transaction.commit())
+    held++
+  }
+  return held
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('a tail that follows several processes in Postgres', () => {
+  it('misses nothing and repeats nothing, also where its own process is killed and another continues', async () => {
+    const schema = freshSchema()
+    await openLedger(schema).head('' as RunId)
+    const children = Array.from({ length: writers }, (_, index) =>
+      postgresChild([
+        'contend',
+        connectionString,
+        schema,
+        JSON.stringify([`writer ${index}`, runs, appends]),
+      ]),
+    )
+    const writing = { isOver: false }
+    const written = Promise.all(children.map((child) => child.ended())).finally(() => (writing.isOver = true))
+    const holding = holdBack(schema, () => writing.isOver)
+    const seen: Seen[] = []
+    let followers = 0
+    while (seen.length < events) {
+      const follower = postgresChild(['follow', connectionString, schema, seen.at(-1)?.cursor ?? ''])
+      followers++
+      // The first ones are killed in the middle of it.
+      const until = followers < 4 ? seen.length + 50 : events
+      while (seen.length < until) seen.push((await follower.hear()) as Seen)
+      await follower.kill()
+    }
+    await written
+    expect(await holding).toBeGreaterThan(1)
+    expect(followers).toBe(4)
+    const seqs = Map.groupBy(seen, ({ runId }) => runId)
+    expect(seqs.size).toBe(runs)
+    const ledger = openLedger(schema)
+    for (const [runId, ofRun] of seqs) {
+      const status = (await ledger.head(runId))?.seq ?? 0
+      expect(ofRun.map(({ seq }) => seq)).toEqual(Array.from({ length: status }, (_, index) => index + 1))
+    }
+    const again = await Array.fromAsync(ledger.tail(), ({ cursor, event: { runId, seq } }) => ({
+      cursor,
+      runId,
+      seq,
+    }))
+    expect(again).toEqual(seen)
+  })
+})
+
+// Only a platform without Postgres leaves it out, and the run says so.
+it.skipIf(!hasPostgres)('a look at what is due goes by its index, however many runs wait', async () => {
+  const schema = freshSchema()
+  const ledger = openLedger(schema)
+  const run = sampleRunId(1)
+  const started = stampFacts(run, [sampleFacts(run).run_started])
+  await ledger.append(run, { expectedSeq: 0, epoch: 1 }, started, { durability: 'barrier' })
+  await withClient(async (client) => {
+    await client.query(`insert into ${schema}.run (pos, run_id, head_seq, head_hash, epoch, seal, due_at)
+      select 1000 + n, 'run ' || n, 1, 'x', 1, 'x', case when n % 2 = 0 then 9e12 + n end from generate_series(1, 20000) as n`)
+    await client.query(`vacuum analyze ${schema}.run`)
+    const statements = await statementsOf(async () => {
+      expect(await Array.fromAsync(ledger.due({ before: 5 }))).toEqual([{ runId: run, dueAt: 0 }])
+    })
+    const [look] = [...statements.values()].filter(({ text }) => text.includes('due_at'))
+    await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await client.query(`set plan_cache_mode = ${mode}`)
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+        `explain (analyze, buffers off, costs off, timing off, summary off) ${look?.text}`,
+        [...(look?.values ?? [])],
+      )
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+      expect(plan).toMatch(/Index Scan using run_due on run .actual rows=1[. ]/)
+      expect(plan).toMatch(/Index Cond: \(\(due_at > .*due_at <= /)
+      expect(plan).not.toMatch(/Sort|Rows Removed/)
+    }
   })
 })

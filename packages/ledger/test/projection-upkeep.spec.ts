@@ -1,22 +1,30 @@
-// In which steps projections follow the events.
-import { memoryLedger } from '@tallystick/core'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { memoryLedger, type Ledger, LedgerUnavailableError } from '@tallystick/core'
 import {
   applyRetention,
   readLedgerStats,
   countProjectionLag,
   rebuildProjections,
   readRunSummaries,
+  foldTo,
 } from '@tallystick/ledger'
-import { describe, expect, it } from 'vitest'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it, beforeAll } from 'vitest'
 import { ProjectionTables } from '../src/projection/projections.ts'
-import { getDatabase } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
+import { getDatabase } from '../src/store/store.ts'
+import { refreshed } from './support/compare-projections.ts'
 import { GrownLedger } from './support/grown-ledger.ts'
+import { rewrite } from './support/kept-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { differing, everything, recordSome, statsOf } from './support/projection-bed.ts'
-import { withRaw } from './support/raw-database.ts'
+import { withRaw, tamper } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 import { begin, openedProjections as opened, writesIn, watched } from './support/watched-projections.ts'
+
+// In which steps projections follow the events.
 
 describe('projections follow the events', () => {
   it('64 runs at a time', async () => {
@@ -178,5 +186,185 @@ describe('rows of runs', () => {
       { runId: one },
       { runId: two },
     ])
+  })
+})
+
+describe('verify', () => {
+  // What verify finds in tables that follow from the events: every column, one change at a time.
+
+  let path: string
+  let ledger: Ledger
+
+  /** Two runs of one session, with what follows from them: one of them has a snapshot. */
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tallystick-audit-'))
+    path = join(folder, 'runs.db')
+    ledger = sqliteLedger(path)
+    await longRun(ledger, 1, { sessionId: 'ann' })
+    await foldTo(ledger, await longRun(ledger, 25, { seed: 2, sessionId: 'ann' }))
+    await refreshed(ledger)
+    return async () => {
+      await ledger.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  /** What verify finds to differ after a change, which is taken back. */
+  async function foundAfter(table: string, change: string): Promise<readonly string[]> {
+    tamper(path, (file) => file.exec(`create table before as select * from ${table}; ${change}`))
+    const found = await differing(ledger)
+    tamper(path, (file) =>
+      file.exec(`delete from ${table}; insert into ${table} select * from before; drop table before`),
+    )
+    return found
+  }
+
+  it('finds nothing in projections and snapshots that are as their events say', async () => {
+    expect(await differing(ledger)).toEqual([])
+    const again = `update run_summary set summary = replace(summary, '{"runId"', '{ "runId"')`
+    expect(await foundAfter('run_summary', again)).toEqual([])
+    // A row that is missing is made anew.
+    expect(await foundAfter('run_summary', 'delete from run_summary')).toEqual([])
+  })
+
+  const last = 'where pos = (select max(pos) from run_summary)'
+  it.each([
+    ['place', `update run_summary set pos = pos + 1000 ${last}`],
+    ['event that is later', `update run_summary set seq = seq + 1 ${last}`],
+    ['event that is earlier', `update run_summary set seq = seq - 1 ${last}`],
+    ['hash', `update run_summary set head_hash = 'another' ${last}`],
+    ['status', `update run_summary set status = 'failed' ${last}`],
+    ['beginning', `update run_summary set started_at = started_at + 1 ${last}`],
+    ['end', `update run_summary set last_at = last_at - 1 ${last}`],
+    ['summary', `update run_summary set summary = replace(summary, 'answered', 'stopped') ${last}`],
+    ['summary, cut off', `update run_summary set summary = '{' ${last}`],
+    ['note', `update run_summary set notes = replace(notes, 'looker', 'somebody') ${last}`],
+    ['session', `update run_summary set session_id = 'bob' ${last}`],
+  ])('finds another %s of a run', async (_what, change) => {
+    expect(await foundAfter('run_summary', change)).toContain('projection')
+  })
+
+  it.each([
+    ['another agent', `update run_summary set agent = 'somebody' ${last}`],
+    ['another term', `update run_summary set terms = replace(terms, 'looker', 'somebody') ${last}`],
+    ['one term more', `update run_summary set terms = json_insert(terms, '$[#]', 'a somebody') ${last}`],
+    ['one term less', `update run_summary set terms = json_remove(terms, '$[0]') ${last}`],
+  ])('finds %s of a run', async (_what, change) => {
+    expect(await foundAfter('run_summary', change)).toEqual(['projection'])
+  })
+
+  it('finds a run that its terms do not find', async () => {
+    expect(await foundAfter('run_term', `delete from run_term where term like 'a %'`)).toContain('projection')
+  })
+
+  it('finds rows of runs that are not there', async () => {
+    const gone = `update run_summary set run_id = 'nobody' ${last}`
+    expect(await foundAfter('run_summary', gone)).toContain('projections of runs that are not there')
+  })
+
+  it.each([
+    ['state', 'update snapshot set state = seal'],
+    ['seal', 'update snapshot set seal = head_hash'],
+    ['hash', 'update snapshot set head_hash = seal'],
+    ['event that is earlier', 'update snapshot set seq = seq - 1'],
+  ])('finds another %s of a snapshot', async (_what, change) => {
+    expect(await foundAfter('snapshot', change)).toEqual([expect.stringMatching(/^snapshot at event \d+$/)])
+  })
+
+  it('finds a snapshot after the last event', async () => {
+    expect(await foundAfter('snapshot', 'update snapshot set seq = seq + 1')).toEqual(['snapshot'])
+  })
+})
+
+// What becomes of rows of projections that are not as they were written, and of a refresh that others are in the way of.
+
+describe('rows of projections that are not as they were written', () => {
+  it.each([
+    ['whose run has another end', `update run_summary set head_hash = 'another'`],
+    ['that tell of fewer events', `update run_summary set seq = seq - 1`],
+  ])('%s are made anew', async (_which, statement) => {
+    const { ledger, refresh, tamper: change } = opened()
+    await recordSome(ledger, 2)
+    await refresh()
+    const sound = await statsOf(ledger)
+    change(statement)
+    expect(await differing(ledger)).toContain('projection')
+    await refresh()
+    expect(await differing(ledger)).toEqual([])
+    expect(await statsOf(ledger)).toEqual(sound)
+  })
+
+  it('that cannot be read tell nothing: their runs do', async () => {
+    const { ledger, refresh, reader, tamper: change } = opened()
+    await recordSome(ledger, 3)
+    await refresh()
+    const sound = await statsOf(ledger)
+    change(`update run_summary set summary = '{' where pos = 1`)
+    expect(await readLedgerStats(reader(), everything)).toEqual(sound)
+    expect(await differing(ledger)).toEqual(['projection'])
+    await rebuildProjections(ledger)
+    expect(await statsOf(ledger)).toEqual(sound)
+    expect(await differing(ledger)).toEqual([])
+  })
+
+  it('of a run that was rewritten, chain and all, are made anew from its first event', async () => {
+    const { path, ledger, refresh } = opened()
+    const runId = await recordRun(ledger)
+    await refresh()
+    rewrite(path, runId, (body) => body.replaceAll('"outputTokens":17', '"outputTokens":18'))
+    await refresh()
+    expect((await statsOf(ledger)).spending).toMatchObject([{ calls: 2, usage: { outputTokens: 36 } }])
+  })
+
+  it('that were all deleted come back, with what lets folds leave snapshots', async () => {
+    const { ledger, refresh, rows, tamper: change } = opened()
+    const runId = await longRun(ledger, 25)
+    await refresh()
+    const sound = await statsOf(ledger)
+    change(`delete from projection; delete from snapshot`)
+    expect((await foldTo(ledger, runId)).phase).toBe('done')
+    expect(rows('select seq from snapshot')).toEqual([])
+    expect(await countProjectionLag(ledger)).toBe((await ledger.head(runId))?.seq)
+    expect(await statsOf(ledger)).toEqual(sound)
+    await refresh()
+    expect(await countProjectionLag(ledger)).toBe(0)
+    expect(await statsOf(ledger)).toEqual(sound)
+    await foldTo(ledger, runId)
+    expect(rows('select seq from snapshot')).toHaveLength(1)
+  })
+})
+
+describe('projections beside other processes', () => {
+  it('are read again where another one was quicker, and given up after fifty times', async () => {
+    const { ledger, database, refresh } = opened()
+    await recordSome(ledger, 1)
+    await refresh()
+    await recordRun(ledger, 2)
+    const change = database.change.bind(database)
+    let tries = 0
+    Object.assign(database, {
+      change: (...given: Parameters<typeof change>) =>
+        tries++ === 0 ? Promise.resolve(false) : change(...given),
+    })
+    await refresh()
+    expect(tries).toBe(3)
+    expect((await statsOf(ledger)).counts.done).toBe(2)
+    expect(await countProjectionLag(ledger)).toBe(0)
+    await recordRun(ledger, 3)
+    tries = 0
+    Object.assign(database, { change: () => Promise.resolve(++tries < 0) })
+    await expect(refresh()).rejects.toThrow(LedgerUnavailableError)
+    await expect(refresh()).rejects.toThrow('other processes change them again and again')
+    expect(tries).toBe(100)
+  })
+
+  it('stay as they are where the new events cannot be read', async () => {
+    const { ledger, database, refresh } = opened()
+    await recordSome(ledger, 1)
+    await refresh()
+    const { made } = watched(database)
+    Object.assign(database, { query: () => Promise.reject(new LedgerUnavailableError('out of reach')) })
+    await expect(refresh()).rejects.toThrow('out of reach')
+    expect(made).toEqual([])
   })
 })

@@ -1,12 +1,18 @@
-import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { verifyLedger, verifyRun, type RunVerdict, readRecord, redact } from '@tallystick/ledger'
+import { RecordCheck, type RecordRow } from '@tallystick/ledger/record'
+import { sqliteLedger, sqliteKeyring } from '@tallystick/ledger/sqlite'
 import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
-import { verifyLedger, verifyRun, type RunVerdict } from '@tallystick/ledger'
-import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
+import { hashPortably, hashText } from '../src/format/sha256.ts'
+import { EventAudit } from '../src/verify/event-audit.ts'
+import { unheard } from './support/joining-cases.ts'
 import { lendWith, storeOf } from './support/lent-store.ts'
-import { withRaw } from './support/raw-database.ts'
+import { withRaw, tamper } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 import { allVerified, lastSeq, recorded, verified } from './support/recorded.ts'
+import { eventsOf, play } from './support/removal-bed.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 describe('verify on a sound ledger', () => {
@@ -191,4 +197,173 @@ describe('verify on events that break a law', () => {
       'epoch of the head',
     ])
   })
+})
+
+const run = sampleRunId(1)
+const facts = sampleFacts(run)
+const [start] = stampFacts(run, [facts.run_started]) as readonly [RuntimeEvent]
+const [ended, again, early] = stampFacts(run, [facts.run_finished, facts.run_finished, facts.tool_result], {
+  afterSeq: 1,
+}) as readonly [RuntimeEvent, RuntimeEvent, RuntimeEvent]
+
+describe('the audit of the events of a run', () => {
+  it('says nothing of a sound event, and knows the run after it', () => {
+    const audit = new EventAudit({ accumulates: true })
+    expect([audit.known.state, audit.session]).toEqual([undefined, undefined])
+    expect(audit.check(start)).toBeUndefined()
+    expect(audit.known.state?.seq).toBe(1)
+    expect(audit.known.accumulated?.agents).toEqual(['assistant'])
+    expect(audit.session).toEqual({ sessionId: `session of ${run}`, sessionPlace: 1 })
+  })
+
+  it('accumulates nothing where no summary is to be compared', () => {
+    const audit = new EventAudit()
+    expect(audit.check(start)).toBeUndefined()
+    expect(audit.known).toMatchObject({ state: { seq: 1 }, accumulated: undefined })
+  })
+
+  it.each<readonly [string, object, object]>([
+    [
+      'an id that is none',
+      { parent: { runId: 'no id', seq: 1, relation: 'fork' } },
+      { what: 'parent.runId', expected: 'a run id', found: '"no id"' },
+    ],
+    ['a field of another shape', { agent: 7 }, { what: 'agent', expected: 'as run_started has it' }],
+  ])('finds %s, and goes no further', (_name, change, fault) => {
+    const audit = new EventAudit()
+    expect(audit.check({ ...start, ...change })).toMatchObject(fault)
+    expect(audit.known.state).toBeUndefined()
+  })
+
+  it('finds a fact that is stated twice, and an event that is not legal there', () => {
+    const audit = new EventAudit()
+    audit.check(start)
+    expect(audit.check(early)).toMatchObject({
+      what: 'law 5',
+      found: expect.stringContaining('tool_result'),
+    })
+    audit.check(ended)
+    expect(audit.check(again)).toMatchObject({ what: 'run_finished', expected: 'once', found: 'twice' })
+  })
+})
+
+function open(path: string): Ledger {
+  const ledger = sqliteLedger(path, {})
+  onTestFinished(() => ledger.close())
+  return ledger
+}
+
+describe('the inbox of a run that ends', () => {
+  it('is read: input that joins from another process is heard, however close to the end it comes', async () => {
+    const path = emptyLedgerFile()
+    expect(await unheard(open(path), open(path), effort({ quick: 5, thorough: 20 }))).toEqual([])
+  })
+
+  it('is named by verify where it holds an unread entry', async () => {
+    const { path, runId } = await recorded()
+    tamper(path, (database) => {
+      database
+        .prepare(`insert into inbox (run_id, key, at, command) values (?, 'lost', 1, '{"type":"cancel"}')`)
+        .run(runId)
+    })
+    const verdict = await verified(path, runId)
+    expect(verdict).toMatchObject({ ok: false, broken: { what: 'law 15', found: '1 unread: "lost"' } })
+  })
+})
+
+async function readRows(ledger: Ledger, runId: RunId): Promise<RecordRow[]> {
+  const rows: RecordRow[] = []
+  for (let page; page === undefined || page.length > 0;) {
+    page = await readRecord(ledger, runId, { after: rows.length, limit: 7 })
+    rows.push(...page)
+  }
+  return rows
+}
+
+/** How each row was found, up to the first fault. */
+function checkAll(rows: readonly RecordRow[], events: readonly RuntimeEvent[]): readonly unknown[] {
+  const check = new RecordCheck()
+  const found: unknown[] = []
+  for (const [index, row] of rows.entries()) {
+    const checked = check.check(row, events[index]!)
+    found.push('fault' in checked ? { seq: check.rows + 1, ...checked.fault } : checked.content)
+    if ('fault' in checked) break
+  }
+  return found
+}
+
+it('finds the rows of runs sound that the runtime wrote, and names what was changed in one', async () => {
+  const ledger = sqliteLedger(temporaryFile())
+  await play(ledger, { sessionId: 's' })
+  // It begins with the messages of the run before, which its row only names.
+  const runId = await play(ledger, { sessionId: 's' })
+  const [rows, events] = [await readRows(ledger, runId), await eventsOf(ledger, runId)]
+  expect(checkAll(rows, events)).toEqual(events.map(() => 'whole'))
+
+  const carried = events.findIndex(({ type }) => type === 'history_carried')
+  const otherPast = events.map((event) =>
+    event.type === 'history_carried' ? { ...event, messages: event.messages.slice(1) } : event,
+  )
+  expect(checkAll(rows, otherPast).at(-1)).toMatchObject({ seq: carried + 1, what: 'body' })
+
+  for (const seq of [1, 4, rows.length]) {
+    const body = rows.with(seq - 1, { ...rows[seq - 1]!, body: rows[seq - 1]!.body.replace('"', '" ') })
+    expect(checkAll(body, events).at(-1)).toMatchObject({ seq, what: 'hash' })
+    const at = rows.with(seq - 1, { ...rows[seq - 1]!, at: rows[seq - 1]!.at + 1 })
+    expect(checkAll(at, events).at(-1)).toMatchObject({ seq, what: 'hash' })
+    const left = rows.toSpliced(seq - 1, 1)
+    expect(checkAll(left, events.toSpliced(seq - 1, 1)).at(-1)).toMatchObject(
+      seq === rows.length ? {} : { seq, what: 'seq' },
+    )
+    const shown = { ...events[seq - 1]!, inboxKey: 'of nobody' }
+    expect(checkAll(rows, events.with(seq - 1, shown)).at(-1)).toMatchObject({
+      seq,
+      what: 'inboxKey of the event shown',
+    })
+  }
+  await ledger.close()
+})
+
+it('finds a removed event sound as what it is, and what is left of it changed', async () => {
+  const ledger = sqliteLedger(temporaryFile())
+  const runId = await play(ledger)
+  await redact(ledger, runId, [2], { by: 'ada', reason: 'a name' })
+  const [rows, events] = [await readRows(ledger, runId), await eventsOf(ledger, runId)]
+  expect(checkAll(rows, events)).toEqual(events.map(({ seq }) => (seq === 2 ? 'removed' : 'whole')))
+
+  const changed = rows.with(1, { ...rows[1]!, body: rows[1]!.body.replace('ada', 'bob') })
+  expect(checkAll(changed, events).at(-1)).toMatchObject({ seq: 2, what: 'body' })
+  const unrecorded = rows.with(1, { ...rows[1]!, removal: null })
+  expect(checkAll(unrecorded, events).at(-1)).toMatchObject({ seq: 2, what: 'removal' })
+  await ledger.close()
+})
+
+it('finds sealed rows sound for readers with the key and without, as far as the facts beside them go', async () => {
+  const keys = sqliteKeyring(temporaryFile('keys.db'))
+  const path = temporaryFile()
+  const ledger = sqliteLedger(path, { keys })
+  await play(ledger, { subject: 'customer 7', sessionId: 's' })
+  const runId = await play(ledger, { subject: 'customer 7', sessionId: 's' })
+  const [rows, opened] = [await readRows(ledger, runId), await eventsOf(ledger, runId)]
+  expect(checkAll(rows, opened)).toEqual(opened.map(() => 'sealed'))
+  await keys.destroy('customer 7')
+  const erased = await eventsOf(ledger, runId)
+  expect(checkAll(rows, erased)).toEqual(erased.map(() => 'sealed'))
+  const { type, seq } = opened.find((event) => event.type === 'run_finished')!
+  const forged = { ...opened[seq - 1]!, reason: 'cancelled' } as RuntimeEvent
+  expect(checkAll(rows, opened.with(seq - 1, forged)).at(-1)).toMatchObject({
+    seq,
+    what: `reason of the event shown`,
+  })
+  expect(type).toBe('run_finished')
+  await ledger.close()
+  keys.close()
+})
+
+it('hashes in a browser as it does on Node', () => {
+  for (const text of ['', 'abc', 'Grüße 🪵', 'x'.repeat(100_000)]) {
+    for (const encoding of ['hex', 'base64url'] as const) {
+      expect(hashPortably(text, encoding)).toBe(hashText(text, encoding))
+    }
+  }
 })
