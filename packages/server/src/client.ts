@@ -142,12 +142,13 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     return (await response.json()) as ChatPage<Message>
   }
 
-  /** Adds messages to the end of a chat that has begun, as if they had been said. `watch` brings the chat as it is then. */
+  /** Adds messages to the end of a chat, which may begin with them, as if they had been said. `watch` brings the chat as it is then. */
   async append(
     chatId: string,
     messages: readonly { readonly role: 'user' | 'assistant'; readonly content: string }[],
   ): Promise<void> {
-    await this.#edit(chatId, 'messages', { messages })
+    const agent = decodeURIComponent(/\/chat\/([^/]+)\/?$/.exec(this.api)?.[1] ?? '')
+    await this.#edit(chatId, 'messages', { messages, ...(agent && { agent }) })
   }
 
   /** Takes the last message of a chat back, a call together with its result. It stays on record. */

@@ -60,6 +60,26 @@ it('a session of another caller, one that waits, and a caller who may start noth
   expect((await status('s1/messages', { messages: [{ role: 'tool', content: 'x' }] }, 'ada'))[0]).toBe(400)
 })
 
+it('a session begins with messages under an agent, for those who could start a run of it', async () => {
+  const office = await openOffice({ agents: [tellingAgent('teller', 'One.')] })
+  const begin = async (as: string, more: object = { agent: 'teller' }) =>
+    await answerOf(await office.send('/sessions/s1/messages', as, { ...hello, ...more }))
+  expect(await begin('ada', {})).toMatchObject({ status: 404, code: 'session_not_found' })
+  expect(await begin('viewer')).toMatchObject({ status: 403 })
+  expect(await begin('ada', { agent: 'nobody' })).toMatchObject({ status: 404, code: 'agent_not_found' })
+  expect(await begin('ada', { agent: 'teller', subject: 'bob' })).toMatchObject({ code: 'out_of_scope' })
+  expect(await begin('ada')).toMatchObject({ status: 201, messages: { length: 1 } })
+  // It is ada's now, and goes on from there, whatever agent is named.
+  expect(await begin('bob')).toMatchObject({ status: 403, code: 'out_of_scope' })
+  expect(await begin('ada', { agent: 'nobody' })).toMatchObject({ status: 201, messages: { length: 2 } })
+  const runId = await office.start('ada', { agent: 'teller', sessionId: 's1' })
+  await (await office.send(`/runs/${runId}/result?waitMs=20000`, 'ada')).text()
+  expect(await answerOf(await office.send('/sessions/s1', 'ada'))).toMatchObject({
+    history: { messages: { length: 4 } },
+  })
+  expect(office.reported).toEqual([])
+})
+
 it('a page of the chat has the messages that were added, and none that were taken back', async () => {
   const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
   const edit = async (verb: string, body: object) => {
@@ -105,4 +125,6 @@ it('a page edits its chat through the transport', async () => {
   await transport.clear('c1')
   expect(await shown('c1')).toEqual([])
   await expect(transport.clear('none')).rejects.toThrow('session_not_found')
+  await transport.append('c3', [{ role: 'assistant', content: 'How can I help?' }])
+  expect(await shown('c3')).toEqual(['How can I help?'])
 })

@@ -8,7 +8,7 @@ import { createSessionNotFoundError } from './reads.ts'
 import type { Routes } from '../http/routes.ts'
 import { requirePermission, respondJson, type Served } from '../http/served.ts'
 import { id, isWebUrl, webUrl } from './schema.ts'
-import { requireOwnSession, requireSeen } from './start.ts'
+import { requireOwnSession, requireSeen, requireStartable } from './start.ts'
 
 const reason = z.exactOptional(z.string())
 const whenBusy = z.exactOptional(z.enum(['conflict', 'wait']))
@@ -22,9 +22,11 @@ const message = z.union([
   }),
 ])
 
-/** Adds messages to the end of a conversation, which its first run has begun. */
+/** Adds messages to the end of a conversation. With `agent` it may begin one, under the name of that agent and about `subject`. */
 const appendBody = z.strictObject({
   messages: z.array(message).min(1).max(1_000),
+  agent: z.exactOptional(id),
+  subject: z.exactOptional(id),
   reason,
   whenBusy,
 })
@@ -59,8 +61,9 @@ export function addSessionEdits(routes: Routes): void {
     },
     async ({ principal, req, readBody }) => {
       const sessionId = req.param('session')
-      const { messages, ...given } = await readBody()
-      const own = await prepare(served, principal, sessionId)
+      const { messages, agent, subject, ...given } = await readBody()
+      const first = agent === undefined ? undefined : { agent, ...omitUndefined({ subject }) }
+      const own = await prepare(served, principal, sessionId, first)
       const history = await runtime.session(sessionId).append(messages, { ...own, ...given })
       return respondJson({ sessionId, ...history }, 201)
     },
@@ -132,15 +135,22 @@ export function addSessionEdits(routes: Routes): void {
   )
 }
 
-/** The options of an edit by a principal. Throws a problem for a session that does not exist, as it does for another's. */
+/**
+ * The options of an edit by a principal. Throws a problem for a session that does not exist, as it does for another's, unless
+ * the edit may begin one.
+ */
 async function prepare(
-  { ledger }: Served,
+  served: Served,
   principal: Principal,
   sessionId: string,
+  first?: { readonly agent: string; readonly subject?: string },
 ): Promise<SessionEditOptions> {
   requirePermission(principal, 'start')
-  if ((await findLastVisibleRun(ledger, principal, sessionId)) === undefined)
-    throw createSessionNotFoundError(sessionId)
+  const { ledger } = served
   const { name } = principal
-  return { by: name, owner: name, mayFollow: requireOwnSession(ledger, principal) }
+  const own = { by: name, owner: name, mayFollow: requireOwnSession(ledger, principal) }
+  if ((await findLastVisibleRun(ledger, principal, sessionId)) !== undefined) return own
+  if (first === undefined) throw createSessionNotFoundError(sessionId)
+  const { agent, subject } = requireStartable(served, principal, { ...first, sessionId })
+  return { ...own, agent: agent.name, ...omitUndefined({ subject }) }
 }
