@@ -50,7 +50,7 @@ export interface EvalCase {
   readonly input: string | readonly UserPart[]
   /** The messages before the input. */
   readonly history?: readonly Message[] | undefined
-  /** The calls of the recorded run, in order. Absent where nothing was recorded: then no call is another one than before. */
+  /** The calls that the recorded run made from there on, in order. Absent where nothing was recorded: then no call is another one than before. */
   readonly calls?: readonly CaseCall[] | undefined
   /** What scorers compare with: the text of the answer, or the output of the agent as JSON. */
   readonly expected?: Json | undefined
@@ -114,8 +114,9 @@ const collectOptions = fields<CollectOptions>({
 })
 
 /**
- * Makes cases of the runs of a ledger, the newest first: their first input, the messages before it, the results of their tools,
- * and their answer as what is expected. What looks like a secret is masked. Child runs are part of their root run; runs that have
+ * Makes cases of the runs of a ledger, the newest first: what a person said last in each, the messages before it, the results of the
+ * tools from there on, and the answer as what is expected. So a run that was steered is evaluated from its last steering on, with all
+ * that led to it. What looks like a secret is masked. Child runs are part of their root run; runs that have
  * not ended, or of which content was removed, make no case.
  */
 export async function* collectCases(ledger: Ledger, options: CollectOptions = {}): AsyncGenerator<EvalCase> {
@@ -140,19 +141,29 @@ async function makeCase(ledger: Ledger, runId: RunId): Promise<EvalCase | string
   let before: RunState | undefined
   let state: RunState | undefined
   let input: EventOf<'input_received'> | undefined
+  let from = 0
+  const received = new Map<string, EventOf<'input_received'>>()
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) {
     if (event.removed !== undefined) return 'content of it was removed'
-    if (event.type === 'input_received' && input === undefined) {
-      input = event
+    if (event.type === 'input_received' && event.receipt !== undefined) received.set(event.receipt, event)
+    const entered =
+      event.type === 'input_received' && event.delivery === 'start'
+        ? event
+        : event.type === 'input_settled' && event.delivered
+          ? received.get(event.receipt)
+          : undefined
+    if (entered) {
+      input = entered
       before = state
+      from = events.length
     }
     state = evolve(state, event)
     events.push(event)
   }
   if (state?.phase !== 'done') return 'it has not ended'
   if (input === undefined) return 'it has no input'
-  const calls = await collectCalls(ledger, events, false)
+  const calls = await collectCalls(ledger, events.slice(from), false)
   if (calls === undefined) return 'content of a child run was removed'
   const history = before ? toTranscript(before) : []
   const feedback = events.flatMap((event): Feedback[] =>

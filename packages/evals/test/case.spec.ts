@@ -48,6 +48,48 @@ describe('a case of a recorded run', () => {
     expect(JSON.stringify(model.requests[0])).toContain('First?')
   })
 
+  it('begins with what a person said last, and has all before it as history', async () => {
+    const ledger = memoryLedger()
+    const look = () => testTool({ name: 'look', run: ({ input }) => JSON.stringify(input) })
+    const looks = (at: string) => ({ toolCalls: [{ name: 'look', input: { at } }] })
+    const make = (...steps: Parameters<typeof scriptedModel>[0] & readonly unknown[]) => {
+      const model = scriptedModel(steps)
+      return {
+        model,
+        agent: defineAgent({ name: 'a', instructions: 'Look.', model, tools: [look()] }),
+      }
+    }
+    const { agent } = make(looks('sea'), looks('hill'), { text: 'Blue.' }, looks('sky'), { text: 'Grey.' })
+    const run = createRuntime({ ledger, agents: [agent] }).run(agent, 'How is the sea?')
+    for await (const event of run) {
+      if (event.type === 'tool_started' && event.turn === 1) {
+        await run.steer('And the hill?')
+        await run.queue('And the sky?')
+      }
+    }
+    expect((await run.result).text).toBe('Grey.')
+    const [made] = await Array.fromAsync(collectCases(ledger))
+    expect(made).toMatchObject({
+      input: 'And the sky?',
+      expected: 'Grey.',
+      calls: [{ input: { at: 'sky' } }],
+    })
+    const said = made!.history!.flatMap((message) =>
+      message.role === 'user' ? message.parts.map((part) => (part.type === 'text' ? part.text : '')) : [],
+    )
+    expect(said).toEqual(['How is the sea?', 'And the hill?'])
+    const other = make(looks('sky'), { text: 'Grey.' })
+    const report = await evaluate({
+      ...{ cases: [made!], agents: { today: other.agent }, scorers: { exact: exact(), calls: toolCalls() } },
+      ledger: memoryLedger(),
+    })
+    expect(
+      [report.scores['exact']!, report.scores['calls']!].map(({ agents }) => agents['today']!.mean),
+    ).toEqual([1, 1])
+    expect(report.divergence!.agents['today']!.mean).toBe(0)
+    expect(JSON.stringify(other.model.requests[0])).toContain('And the hill?')
+  })
+
   it('has what the tool got where a person changed it, in the order of the requests', async () => {
     const ledger = memoryLedger()
     const steps = [calls({ usd: 1 }, { usd: 2 }, { usd: 3 }), { text: 'Paid.' }]
