@@ -329,6 +329,12 @@ describe('a schedule', () => {
     [{ every: Number.MAX_SAFE_INTEGER }, 'every 9007199254740991 milliseconds comes after the year 9999'],
     [{ every: 5_000, missed: 'all' }, 'missed'],
     [{ every: 5_000, sessionId: 's' }, 'sessionId'],
+    [
+      { every: 5_000, guardrails: [] },
+      'guardrails is not an option. Did you mean guardrails of createRuntime?',
+    ],
+    [{ every: 5_000, nestHandoffHistory: true }, 'Did you mean nestHandoffHistory of createRuntime?'],
+    [{ every: 5_000, hooks: {} }, 'Did you mean hooks of createRuntime?'],
   ])('refuses what could not work: %o', async (options, why) => {
     const { ledger, agent, runtime } = world()
     const refused = runtime.schedule(agent, { input: 'Go.', ...options } as never)

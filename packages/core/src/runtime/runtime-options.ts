@@ -713,7 +713,13 @@ export const scheduleOptions: Schema = fields<InContext<ScheduleOptions>>(
     name: maybe(filledText),
     drive: maybe(trueOrFalse),
   },
-  { ...runNames, timezone: 'timeZone', tz: 'timeZone', everyMs: 'every', idempotencyKey: 'name' },
+  {
+    ...{ ...runNames, timezone: 'timeZone', tz: 'timeZone', everyMs: 'every', idempotencyKey: 'name' },
+    // Any process may start the runs of a schedule, and no ledger holds code.
+    ...Object.fromEntries(
+      [...Object.keys(someRules), 'hooks'].map((name) => [name, `${name} of createRuntime`]),
+    ),
+  },
 )
 
 /** Refuses options that no run could be started with. */
