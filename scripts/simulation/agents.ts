@@ -15,6 +15,7 @@ import {
 } from '@tallystick/core'
 import { type FleetStart, type ScriptedReply, scriptedModel, type Site, testTool } from '@tallystick/testkit'
 import type {
+  Approvers,
   CallVerdict,
   FailureClass,
   JsonObject,
@@ -59,6 +60,9 @@ const toolNames: readonly string[] = [
     'deaf',
     'asked_again',
     'asked_again',
+    'sign',
+    'sign',
+    'wire',
     'helper',
     'helper',
   ],
@@ -98,11 +102,16 @@ const besideOf: Readonly<Record<string, string>> = {
 export function drawStart(random: Random, ordinal: number): FleetStart {
   const below = (end: number): number => Math.floor(random() * end)
   const pick = <T>(among: readonly T[]): T => among[below(among.length)] as T
-  const drawCall = (): PlayedCall => ({
-    tool: pick(toolNames),
-    do: random() < 0.75 ? 'succeed' : pick(behaviours),
-    ms: random() < 0.8 ? below(400) : below(20_000),
-  })
+  let last: PlayedCall | undefined
+  const drawCall = (): PlayedCall => {
+    const call: PlayedCall = {
+      tool: pick(toolNames),
+      do: random() < 0.75 ? 'succeed' : pick(behaviours),
+      ms: random() < 0.8 ? below(400) : below(20_000),
+    }
+    // Some are made again, for approvals that also let equal ones through.
+    return (last = last && random() < 0.15 ? { ...last } : call)
+  }
   const steps = Array.from({ length: 1 + below(5) }, (): PlayedStep => {
     const chance = random()
     return {
@@ -162,6 +171,10 @@ export function createTools(site: Site): readonly Tool[] {
       ? { kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' }
       : { kind: 'run' }
   const ask = (input: JsonObject): CallVerdict => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' })
+  const askFrom =
+    (demand: Approvers) =>
+    (input: JsonObject): CallVerdict =>
+      input['do'] === 'invalid' ? check(input) : { kind: 'ask', approvers: [demand] }
   const tool = (name: string, options: Partial<Parameters<typeof testTool>[0]> = {}): Tool =>
     testTool({
       name,
@@ -202,6 +215,8 @@ export function createTools(site: Site): readonly Tool[] {
           : { state: site.random() < 0.3 ? 'unknown' : 'not_done' },
     }),
     tool('asked_again', { ...write, check: ask, recovery: 'ask' }),
+    tool('sign', { ...write, check: askFrom({ roles: ['clerk', 'finance'] }) }),
+    tool('wire', { ...write, check: askFrom({ count: 2, roles: ['finance'] }) }),
     tool('tried', { retry }),
     tool('tried_write', { ...write, retry }),
     tool('tried_redo', {

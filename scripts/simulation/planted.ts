@@ -59,6 +59,34 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       to: ') return nothing',
     },
   ],
+  'one person counted twice': [
+    {
+      file: 'core/src/machine/approvals.ts',
+      from: 'return other !== undefined && (by === other || toBareName(by) === toBareName(other))',
+      to: 'return by === other',
+    },
+  ],
+  'a withdrawn approval still used': [
+    {
+      file: 'core/src/machine/evolve.ts',
+      from: 'approval_withdrawn: (state, { standing }) => withoutStanding(state, standing),',
+      to: 'approval_withdrawn: (state) => state,',
+    },
+  ],
+  'an approval that covers any input': [
+    {
+      file: 'core/src/machine/approvals.ts',
+      from: "...(standing.for === 'equal_input' && { inputDigest }),",
+      to: '',
+    },
+  ],
+  'an edit of a session lost': [
+    {
+      file: 'core/src/machine/evolve.ts',
+      from: 'const edited = [...before.slice(0, before.length - count), ...messages]',
+      to: 'const edited = [...before, ...messages]',
+    },
+  ],
   'a limit off by one': [
     {
       file: 'core/src/machine/budget.ts',

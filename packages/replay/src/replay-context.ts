@@ -66,7 +66,7 @@ export class RecordedCheck {
 
   /**
    * The agent's tools and policy in a replay: their code, or what they said of each call then. Guardrails look only at what
-   * a tool lets run, so a call in which they found something passes its tool's first check.
+   * a tool lets run, so a refused call in which they found something passes its tool's first check.
    */
   checks(
     { tools, approval }: Agent<unknown>,
@@ -80,8 +80,9 @@ export class RecordedCheck {
         ...tool,
         check: (input, { toolCallId }): CallVerdict => {
           if (this.#isUnrepaired(input, toolCallId)) return unrepaired
+          const verdict = this.#verdict(toolCallId)
           const hasTripped = this.#trips.some((trip) => trip.toolCallId === toolCallId)
-          if (passed.has(toolCallId) || !hasTripped) return this.#verdict(toolCallId)
+          if (passed.has(toolCallId) || !hasTripped || verdict.kind !== 'refuse') return verdict
           passed.add(toolCallId)
           return { kind: 'run' }
         },

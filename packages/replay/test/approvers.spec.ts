@@ -262,6 +262,33 @@ describe('a call that two people of finance have to approve', () => {
 })
 
 describe('a standing approval', () => {
+  it('is held by the judge of laws to what its record says', async () => {
+    const at = desk([pay(20), pay(20), { text: 'Paid.' }], asks)
+    const run = at.start()
+    const [asked] = (await run.result).pendingApprovals
+    await run.approve(asked!, { by: 'ann', standing: { for: 'equal_input', expiresInMs: hour } })
+    await run.result
+    const events = await judge(at, run.id)
+    const place = events.findIndex(({ type }) => type === 'approval_applied')
+    const about = (change: (event: RuntimeEvent) => object): readonly string[] => {
+      const changed: readonly RuntimeEvent[] = events.map((event) => ({ ...event, ...change(event) }))
+      return checkLaws(changed).map(({ what }) => what)
+    }
+    const withdrawn = { type: 'approval_withdrawn', standing: asked!.toolCallId, by: 'ben', turn: 1 }
+    const before = events[place - 1]
+    expect(about((event) => (event === before ? withdrawn : {})).join()).toContain('was withdrawn')
+    const late = { at: events[place]!.at + hour }
+    expect(about(({ seq }) => (seq > place ? late : {})).join()).toContain('has expired')
+    const other = { inputDigest: 'other' }
+    expect(about(({ type }) => (type === 'approval_decided' ? other : {})).join()).toContain('another input')
+    expect(about(({ type }) => (type === 'approval_applied' ? { by: 'ben' } : {})).join()).toContain(
+      'ann gave it',
+    )
+    expect(
+      about((event) => (event.type === 'approval_decided' ? { standing: undefined } : {})).join(),
+    ).toContain('is no standing approval of this run')
+  })
+
   const forSession = { for: 'session', expiresInMs: hour } as const
 
   it('lets later calls of its session run, with an event that names it', async () => {

@@ -39,7 +39,9 @@ async function replayed(
       check: (input) =>
         refuses.includes(name) || input['bad'] === true
           ? { kind: 'refuse', outcome: 'invalid_input', text: `No ${name}.` }
-          : { kind: 'run' },
+          : name === 'tip' && policy[name] === undefined
+            ? { kind: 'ask', approvers: [{ count: 2 }] }
+            : { kind: 'run' },
     }),
   )
   const agent = defineAgent<unknown, App>({
@@ -75,7 +77,7 @@ describe('calls that were checked with a context replay to what was said of them
   it('by tools and by the policy', async () => {
     const policy = { pay: { ask: 'much' }, sell: { deny: 'Never.' }, look: 'ask' as const }
     expect(outcomes(await replayed([], policy, ['weigh']))).toEqual({
-      ...{ look: 'ask', weigh: 'No weigh.', pay: 'ask', sell: 'Never.', buy: 'run', tip: 'run' },
+      ...{ look: 'ask', weigh: 'No weigh.', pay: 'ask', sell: 'Never.', buy: 'run', tip: 'ask' },
     })
   })
 
@@ -93,6 +95,14 @@ describe('calls that were checked with a context replay to what was said of them
         buy: 'run',
         tip: stopped('second', 'No tip'),
       },
+    })
+  })
+
+  it('by a tool that demands approvers and says no reason, after a guardrail has noted something', async () => {
+    const events = await replayed([finds('notes', { tip: { record: 'Hm.' } })], {})
+    expect(outcomes(events)).toMatchObject({ look: 'run', tip: 'ask' })
+    expect(events.find(({ type }) => type === 'approval_requested')).toMatchObject({
+      approvers: [{ count: 2 }],
     })
   })
 

@@ -49,6 +49,7 @@ export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[]
     ...deltasAreTheMessage(events),
     ...approvalsAreBound(events),
     ...startsAreApproved(events),
+    ...standingApprovalsCover(events),
     ...startsFollowFailures(events),
   ]
 }
@@ -364,6 +365,63 @@ function listMissingApprovers(
     )
     return fitting.length < count ? [`has ${fitting.length} of ${count} people who may approve`] : []
   })
+}
+
+/**
+ * Law 13: a standing approval covers what its record says: calls of its tool and agent, with an equal input if it names one,
+ * that demand nobody else, until it expires or is withdrawn. It covers no other start of a call, and nothing in a fork of its run.
+ */
+function standingApprovalsCover(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const [start] = selectType(events, 'run_started')
+  const { parent, owner, standing: carried = [] } = start ?? {}
+  const shared = parent?.relation === 'fork' ? parent.seq : 0
+  return selectType(events, 'approval_applied').flatMap(
+    ({ seq, at, toolCallId, standing, by, ...applied }) => {
+      if (seq <= shared || applied.removed !== undefined) return []
+      const before = events.filter((event) => event.seq < seq)
+      const calls = selectType(before, 'tool_requests_collected').flatMap((event) => event.calls)
+      const call = calls.find((each) => each.toolCallId === toolCallId)
+      const given = selectType(before, 'approval_decided').findLast(
+        (event) => event.seq > shared && event.toolCallId === standing && event.standing !== undefined,
+      )
+      const source = calls.find((each) => each.toolCallId === standing)
+      const held =
+        given === undefined
+          ? shared === 0 && carried.find((each) => each.toolCallId === standing)
+          : {
+              ...{ by: given.by, agent: findAgentAt(events, given.seq), name: source?.name },
+              ...(given.roles && { roles: given.roles }),
+              inputDigest: given.standing?.for === 'equal_input' ? given.inputDigest : undefined,
+              expiresAt: given.at + Math.ceil(given.standing?.expiresInMs ?? 0),
+            }
+      const found: string[] = []
+      const say = (what: string): void => void found.push(`${standing} lets ${toolCallId} start, ${what}`)
+      if (given?.removed !== undefined) return []
+      if (!held || given?.approved === false) say('and is no standing approval of this run')
+      else {
+        if (held.by !== by) say(`and ${held.by} gave it, not ${by}`)
+        if (at >= held.expiresAt) say('and has expired')
+        if (held.agent !== findAgentAt(events, seq) || held.name !== call?.name)
+          say(`a call of ${call?.name}, and is for ${held.name} of ${held.agent}`)
+        if (held.inputDigest === undefined ? call?.repairs : held.inputDigest !== call?.inputDigest)
+          say('which has another input')
+        if (call?.approvers)
+          for (const what of listMissingApprovers(call.approvers, [held], owner)) say(`which ${what}`)
+      }
+      const withdrawn = selectType(before, 'approval_withdrawn').findLast(
+        (event) => event.standing === standing,
+      )
+      if (withdrawn && withdrawn.seq > (given?.seq ?? 0)) say('and was withdrawn')
+      if (applied.attempt > 1) say('though it was started before')
+      return found.map((what) => ({ law: 13, seq, what }))
+    },
+  )
+}
+
+/** The agent that a run is with at an event. */
+function findAgentAt(events: readonly RuntimeEvent[], seq: number): string | undefined {
+  const handedOff = selectType(events, 'agent_handed_off').findLast((event) => event.seq < seq)
+  return handedOff?.to ?? selectType(events, 'run_started')[0]?.agent
 }
 
 /** Law 13: what starts is what was collected, or what was approved since, where the record still has both. */

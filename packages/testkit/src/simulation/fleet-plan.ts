@@ -20,17 +20,21 @@ export const fleetFaults: readonly FleetFault[] = [
 ]
 
 /** What people do to runs, beside answering what they ask. */
-export type FleetAct = 'cancel' | 'steer' | 'queue' | 'fork' | 'branch' | 'raise' | 'resume' | 'redact'
+export type FleetAct =
+  | 'cancel'
+  | 'steer'
+  | 'queue'
+  | 'fork'
+  | 'branch'
+  | 'raise'
+  | 'resume'
+  | 'redact'
+  | 'edit'
+  | 'feedback'
 
 export const fleetActs: readonly FleetAct[] = [
-  'cancel',
-  'steer',
-  'queue',
-  'fork',
-  'branch',
-  'raise',
-  'resume',
-  'redact',
+  ...(['cancel', 'steer', 'queue', 'fork', 'branch', 'raise', 'resume', 'redact'] as const),
+  ...(['edit', 'feedback'] as const),
 ]
 
 /** A run that is to begin. */

@@ -5,6 +5,7 @@ import {
   type Ledger,
   LedgerConflictError,
   LedgerUnavailableError,
+  type Message,
   type Prices,
   RunNotFoundError,
   type Run,
@@ -19,15 +20,25 @@ import {
 import { evolve, findCall, listPendingApprovals } from '@tallystick/core/machine'
 import {
   type EventOf,
+  isAfterEnd,
   type Json,
   type JsonObject,
   type OutsideCommand,
   type Random,
+  type StandingOptions,
   toCanonicalJson,
 } from '@tallystick/core/vocabulary'
 import { findOpenRoot } from '@tallystick/core/internal'
 import { checkBudgets } from '../judges/budgets.ts'
 import { checkLaws } from '../judges/laws.ts'
+import {
+  findSharedSeq,
+  judgeApprovals,
+  judgeFirings,
+  judgeSessions,
+  judgeStarts,
+  type SentDecision,
+} from './fleet-judges.ts'
 import { type FleetPlan, type PlannedFault } from './fleet-plan.ts'
 import { Books, createSite, type Site } from './site.ts'
 import { Connection, SimulatedStore } from './store.ts'
@@ -123,8 +134,6 @@ export async function playFleet(
   return await played.play()
 }
 
-type OutsideCommandAbout = Extract<OutsideCommand, { readonly type: 'approve' | 'deny' }>
-
 /** A process through all its lives. */
 interface Life {
   readonly name: string
@@ -164,7 +173,9 @@ class FleetWorld {
   readonly #ended = new Set<string>()
   readonly #begun = new Map<number, Begun>()
   /** The decisions of people, by the keys under which they are sent. */
-  readonly #decisions = new Map<string, OutsideCommandAbout>()
+  readonly #decisions = new Map<string, SentDecision>()
+  /** The standing approvals of which a person has been told that they are withdrawn. */
+  readonly #withdrawn = new Set<string>()
   /** What is to happen as soon as a call of a run has been approved. */
   readonly #onApproved = new Map<RunId, (seq: number) => void>()
   /** What was asked for and has no answer yet. */
@@ -233,7 +244,7 @@ class FleetWorld {
 
   #allEnded(): boolean {
     return this.#stores.every(({ model }) =>
-      [...model.runs.values()].every(({ events }) => events.at(-1)?.type === 'run_finished'),
+      [...model.runs.values()].every(({ events }) => events.some(isAfterEnd)),
     )
   }
 
@@ -241,7 +252,7 @@ class FleetWorld {
     for (const { name, model } of this.#stores) {
       for (const [runId, { events, dueAt, lease, inbox }] of model.runs) {
         const last = events.at(-1)
-        if (last?.type === 'run_finished') continue
+        if (last && isAfterEnd(last)) continue
         const waits = `due ${dueAt === undefined ? 'never' : dueAt === 0 ? 'now' : `at ${dueAt - worldStart} ms`}, ${inbox.size} commands, lease ${lease?.holder}`
         this.#fault(
           15,
@@ -283,105 +294,19 @@ class FleetWorld {
       const about = `${name}, run ${runId}`
       if (toText(events) !== toText(model.runs.get(runId)?.events.map(show)))
         this.#fault(4, `${about} is not what the store has accepted`)
-      for (const { law, seq, what } of checkLaws(events)) this.#fault(law, `${about}, event ${seq}: ${what}`)
-      this.#judgeStarts(about, events)
-      this.#judgeApprovals(about, events)
+      const found = [
+        ...checkLaws(events),
+        ...judgeStarts(events, this.#books),
+        ...judgeApprovals(events, this.#decisions),
+      ]
+      for (const { law, seq, what } of found) this.#fault(law, `${about}, event ${seq}: ${what}`)
     }
-    this.#judgeFirings(name, runs)
-    for (const { law, runId, seq, what } of checkBudgets(runs))
+    for (const { law, runId, seq, what } of [
+      ...judgeFirings(runs),
+      ...judgeSessions(runs),
+      ...checkBudgets(runs),
+    ])
       this.#fault(law, `${name}, run ${runId}, event ${seq}: ${what}`)
-  }
-
-  /** Each time of a schedule starts one run. */
-  #judgeFirings(name: string, runs: readonly (readonly RuntimeEvent[])[]): void {
-    const keys = new Set<string>()
-    for (const [start] of runs) {
-      if (start?.type !== 'run_started' || start.idempotencyKey === undefined) continue
-      if (keys.has(start.idempotencyKey))
-        this.#fault(10, `${name}: ${start.idempotencyKey} has started two runs, one of them ${start.runId}`)
-      keys.add(start.idempotencyKey)
-    }
-  }
-
-  /** Law 2, against what really happened: a result of a tool is the result of something that it did. */
-  #judgeStarts(about: string, events: readonly RuntimeEvent[]): void {
-    const shared =
-      events[0]?.type === 'run_started' && events[0].parent?.relation === 'fork' ? events[0].parent.seq : 0
-    for (const event of events) {
-      const isEnd = event.type === 'tool_result' || event.type === 'background_ended'
-      if (!isEnd || event.outcome !== 'success') continue
-      // A handle says that the call may begin, and nothing of what it does.
-      if (event.type === 'tool_result' && (event.background || event.reused !== undefined)) continue
-      const starts = events.filter(
-        (start): start is EventOf<'tool_started'> & RuntimeEvent =>
-          start.type === 'tool_started' && start.toolCallId === event.toolCallId,
-      )
-      const isElsewhere = starts.some(({ recorded, seq }) => recorded !== undefined || seq <= shared)
-      if (!this.#books.tools.has(event.name) || isElsewhere) continue
-      const last = `${event.toolCallId} ${starts.at(-1)?.attempt}`
-      if (!this.#books.starts.has(last))
-        this.#fault(2, `${about}, event ${event.seq}: ${event.name} has a result, and has done nothing`)
-      // A call in doubt that is found to be done has no duration.
-      const isSettled =
-        event.durationMs === undefined ||
-        events.some(({ type, toolCallId }) => type === 'tool_deferred' && toolCallId === event.toolCallId)
-      if (!isSettled && !this.#books.successes.has(last))
-        this.#fault(2, `${about}, event ${event.seq}: ${last} has the result of an attempt that was given up`)
-    }
-  }
-
-  /** Law 13, against what people have sent: a decision on record is theirs, and lets one attempt start, here alone. */
-  #judgeApprovals(about: string, events: readonly RuntimeEvent[]): void {
-    for (const event of events) {
-      const { seq, toolCallId } = event
-      if (event.type === 'approval_decided' && event.inboxKey !== undefined) {
-        const sent = this.#decisions.get(event.inboxKey)
-        const isSame = sent?.attempt === event.attempt && sent.inputDigest === event.inputDigest
-        if (sent && !isSame && event.removed === undefined)
-          this.#fault(13, `${about}, event ${seq}: ${sent.by} decided about attempt ${sent.attempt}`)
-      }
-      if (event.type !== 'tool_started' || event.recorded !== undefined) continue
-      const { attempt } = event
-      this.#judgeRestart(about, events, event)
-      const mine = events.filter((each) => each.seq < seq && each.toolCallId === toolCallId)
-      const asked = mine.find((each) => each.type === 'approval_requested' && each.attempt === attempt)
-      const isLet = mine.some(
-        (each) =>
-          each.type === 'approval_decided' && each.attempt === attempt && each.approved && !each.elsewhere,
-      )
-      const isShared = events[0]?.type === 'run_started' && seq <= (events[0].parent?.seq ?? 0)
-      if (asked && !isLet && !isShared)
-        this.#fault(
-          13,
-          `${about}, event ${seq}: ${toolCallId} starts, and nobody here has approved attempt ${attempt}`,
-        )
-    }
-  }
-
-  /** Law 10: a call whose process was lost starts again only if its tool allows that, or a person does. */
-  #judgeRestart(
-    about: string,
-    events: readonly RuntimeEvent[],
-    { seq, toolCallId, attempt }: EventOf<'tool_started'> & RuntimeEvent,
-  ): void {
-    const before = events.filter((each) => each.seq < seq)
-    const last = before.findLast((each) => each.type === 'tool_started' && each.toolCallId === toolCallId)
-    const failed = before.findLast(
-      (each) => each.type === 'tool_attempt_failed' && each.toolCallId === toolCallId,
-    )
-    if (last === undefined || (failed && failed.seq > last.seq)) return
-    const collected = before.flatMap((each) => (each.type === 'tool_requests_collected' ? each.calls : []))
-    const { recovery } = collected.find((each) => each.toolCallId === toolCallId) ?? {}
-    const isLet = before.some(
-      (each) =>
-        each.type === 'approval_decided' &&
-        each.toolCallId === toolCallId &&
-        each.attempt === attempt &&
-        each.approved &&
-        !each.elsewhere,
-    )
-    if (recovery !== 'rerun' && recovery !== 'reconcile' && !isLet)
-      this.#fault(10, `${about}, event ${seq}: ${toolCallId} starts again, and its tool says ${recovery}`)
   }
 
   // Processes
@@ -642,7 +567,7 @@ class FleetWorld {
     this.#count(act)
     const number = this.#happened.get(act) ?? 0
     const key = `${act} ${number}`
-    const message = { role: 'user', parts: [{ type: 'text', text: `Also ${key}.` }] } as const
+    const message = toMessage(`Also ${key}.`)
     switch (act) {
       case 'cancel':
         return this.#send(
@@ -660,6 +585,13 @@ class FleetWorld {
         return this.#branch(begun, process, key)
       case 'redact':
         return this.#redact(begun, key)
+      case 'edit':
+        return this.#edit(begun, process, key)
+      case 'feedback':
+        return this.#insist(key, async () => {
+          const { site } = this.#siteOf(this.#living(process), store)
+          await site.runtime.feedback(runId, { by: 'Kim', score: number }, { key })
+        })
       case 'raise': {
         const raise = { type: 'raise_limit', limit: 'maxRepeats', max: 10 + number, by: 'Kim' } as const
         return this.#send(store, runId, raise, { key, process })
@@ -729,13 +661,33 @@ class FleetWorld {
     store?.redact(runId, new Set(seqs), { kind: 'redacted', at: this.#world.now, by: 'Kim', reason: key })
   }
 
+  /** Edits the session of a run, unless another run of it is under way for long. */
+  #edit({ runId, store }: Begun, process: number, key: string): void {
+    const choice = this.#world.chance(key)()
+    const sessionId = this.#findSession(store, runId)
+    if (sessionId === undefined) return
+    const own = { by: 'Kim', reason: key }
+    const attempt = async (): Promise<void> => {
+      const session = this.#siteOf(this.#living(process), store).site.runtime.session(sessionId)
+      if (choice < 0.4) await session.append(toMessage(`Added by ${key}.`), own)
+      else if (choice < 0.8) await session.pop(own)
+      else await session.clear(own)
+    }
+    this.#insist(key, attempt, 5)
+  }
+
+  #findSession(store: number, runId: RunId): string | undefined {
+    const [first] = this.#stores[store]?.model.runs.get(runId)?.events ?? []
+    return first?.type === 'run_started' ? first.sessionId : undefined
+  }
+
   /** Begins a run with the history of another one, up to some event of it. */
   #branch({ runId, store }: Begun, process: number, key: string): void {
     const chance = this.#world.chance(key)
     const [place, isEdited] = [chance(), chance() < 0.4]
     const edit = {
       of: runId,
-      edits: [{ index: 0, message: { role: 'user', parts: [{ type: 'text', text: `Changed by ${key}.` }] } }],
+      edits: [{ index: 0, message: toMessage(`Changed by ${key}.`) }],
       by: 'Kim',
     } as const
     const {
@@ -777,9 +729,17 @@ class FleetWorld {
       key,
       process,
       onRefused,
-    }: { readonly key: string; readonly process: number; readonly onRefused?: () => void },
+      person,
+    }: {
+      readonly key: string
+      readonly process: number
+      readonly onRefused?: () => void
+      /** Who it really is; default: by the name that is given. */
+      readonly person?: string
+    },
   ): void {
-    if (command.type === 'approve' || command.type === 'deny') this.#decisions.set(key, command)
+    if (command.type === 'approve' || command.type === 'deny')
+      this.#decisions.set(key, { command, person: person ?? command.by })
     const isPosted = this.#world.chance(`way of ${key}`)() < 0.7
     this.#insist(key, async () => {
       if (isPosted) {
@@ -797,6 +757,7 @@ class FleetWorld {
       try {
         const answer = await site.runtime.send(runId, command, { key })
         if (!answer.accepted) onRefused?.()
+        else if (command.type === 'withdraw') this.#withdrawn.add(command.standing)
         this.#world.note(
           'people',
           () => `${command.type} to ${runId}: ${answer.accepted ? 'accepted' : answer.message}`,
@@ -809,7 +770,14 @@ class FleetWorld {
   }
 
   #onAppended(store: number, events: readonly RuntimeEvent[]): void {
+    const [first] = events
+    const shared = findSharedSeq(
+      (first && this.#stores[store]?.model.runs.get(first.runId)?.events) ?? events,
+    )
     for (const event of events) {
+      if (event.type === 'approval_applied' && event.seq > shared) this.#applied(event)
+      if (event.type === 'approval_decided' && event.standing && !event.elsewhere)
+        this.#withdraw(store, event)
       this.#world.note(`store ${store + 1}`, () => describeEvent(event))
       if (event.type === 'approval_requested') this.#answer(store, event)
       if (event.type === 'approval_decided' && event.approved) this.#onceApproved(event)
@@ -823,37 +791,79 @@ class FleetWorld {
     this.#onApproved.delete(runId)
   }
 
+  /** Law 13: once its end was confirmed, a standing approval lets nothing more through, whatever its record says. */
+  #applied({ runId, seq, standing }: EventOf<'approval_applied'> & RuntimeEvent): void {
+    this.#count('approval applied')
+    if (this.#withdrawn.has(standing))
+      this.#fault(13, `run ${runId}, event ${seq}: ${standing} lets a call through, and was withdrawn`)
+  }
+
+  /** Some standing approvals are withdrawn: in their run, or in the session once that run has ended. */
+  #withdraw(
+    store: number,
+    { runId, toolCallId: standing, seq }: EventOf<'approval_decided'> & RuntimeEvent,
+  ): void {
+    const key = `withdrawal ${standing} ${seq}`
+    const random = this.#world.chance(key)
+    if (random() < 0.4) return
+    this.#world.after(Math.floor(random() ** 2 * 20_000), this.#people, () => {
+      this.#count('withdraw')
+      const process = Math.floor(random() * 8)
+      const sessionId = this.#findSession(store, runId)
+      const onRefused = (): void => {
+        if (sessionId === undefined) return
+        this.#insist(
+          `${key} in its session`,
+          async () => {
+            const { site } = this.#siteOf(this.#living(process), store)
+            if (await site.runtime.session(sessionId).withdraw(standing, { by: 'Kim' }))
+              this.#withdrawn.add(standing)
+          },
+          5,
+        )
+      }
+      this.#send(store, runId, { type: 'withdraw', standing, by: 'Kim' }, { key, process, onRefused })
+    })
+  }
+
   /** People decide in the end; some late, some twice, and two of them in different ways. */
   #answer(store: number, event: EventOf<'approval_requested'> & RuntimeEvent): void {
-    const { runId, toolCallId, attempt, inputDigest, name, seq } = event
+    const { runId, toolCallId, attempt, inputDigest, name, seq, approvers } = event
     if (toolCallId === undefined) return
     const random = this.#world.chance(`decision ${toolCallId} ${attempt} ${seq}`)
-    const decisions = random() < 0.35 ? 2 : 1
-    for (let number = 1; number <= decisions; number++) {
+    const people = approvers ? this.#listApprovers(store, event) : [{ by: 'person 1' }, { by: 'person 2' }]
+    const decisions = approvers ? people.length : random() < 0.35 ? 2 : 1
+    people.slice(0, decisions).forEach(({ person, ...by }: AskedPerson, index) => {
+      const number = index + 1
       const chance = random()
       const input = chance > 0.85 ? this.#fleet.changeInput?.(name) : undefined
-      const about = { toolCallId, attempt, inputDigest, by: `person ${number}` }
+      const about = { toolCallId, attempt, inputDigest, ...by }
+      const key = `decision ${number} ${toolCallId} ${attempt} ${seq}`
       const command: OutsideCommand =
-        chance < 0.25
+        chance < (approvers ? 0.05 : 0.25)
           ? { type: 'deny', ...about, reason: 'Not today.' }
-          : { type: 'approve', ...about, ...(input && { input }) }
+          : {
+              type: 'approve',
+              ...about,
+              ...(input ? { input } : drawStanding(this.#world.chance(`standing of ${key}`))),
+            }
       // Some decide in the moment in which the run comes to rest.
       const longestMs = [20, 2_000, 2_000, 60_000][Math.floor(random() * 4)] ?? 0
       const delayMs = Math.floor(random() * longestMs)
-      const key = `decision ${number} ${toolCallId} ${attempt} ${seq}`
       this.#world.after(delayMs, this.#people, () => {
         this.#count(command.type)
         const process = Math.floor(random() * 8)
-        // A changed input that does not fit is refused, and the call waits on.
+        // A changed input that does not fit is refused, and the call waits on; so is one of several people who asks for more.
         const onRefused = (): void => {
-          if (!input) return
+          if (!('input' in command) && !('standing' in command)) return
           const plain = { type: 'approve', ...about } as const
-          this.#send(store, runId, plain, { key: `${key} plain`, process })
+          this.#send(store, runId, plain, { key: `${key} plain`, process, ...(person && { person }) })
         }
-        this.#send(store, runId, command, { key, process, onRefused })
-        if (random() < 0.1) this.#send(store, runId, command, { key, process })
+        const sent = { key, process, onRefused, ...(person && { person }) }
+        this.#send(store, runId, command, sent)
+        if (random() < 0.1) this.#send(store, runId, command, sent)
       })
-    }
+    })
     // Somebody has an old page open, and answers what was asked before.
     if (attempt > 1) {
       const stale = {
@@ -866,6 +876,24 @@ class FleetWorld {
       this.#send(store, runId, stale, { key: `stale decision ${toolCallId} ${attempt} ${seq}`, process: 0 })
     }
     this.#decideInTheEnd(store, event)
+  }
+
+  /** More people than have to approve: one of them twice, one without a role, and the one who started the run. */
+  #listApprovers(
+    store: number,
+    { runId, approvers = [] }: EventOf<'approval_requested'> & RuntimeEvent,
+  ): readonly AskedPerson[] {
+    const [first] = this.#stores[store]?.model.runs.get(runId)?.events ?? []
+    const owner = first?.type === 'run_started' ? first.owner : undefined
+    const roles = approvers.flatMap((demand) => demand.roles ?? [])
+    return [
+      { by: 'person 1', roles },
+      { by: ' Person\u00a01', roles, person: 'person 1' },
+      { by: 'person 2', roles },
+      { by: 'person 3', roles: ['visitor'] },
+      ...(owner === undefined ? [] : [{ by: owner.toUpperCase(), roles, person: owner }]),
+      { by: 'person 5', roles },
+    ]
   }
 
   /**
@@ -930,6 +958,25 @@ class FleetWorld {
       this.#send(store, runId, command, { key, process: 0, onRefused })
     })
   }
+}
+
+/** Somebody who is asked to approve. */
+interface AskedPerson {
+  readonly by: string
+  readonly roles?: readonly string[]
+  /** Who it really is, if that is another name. */
+  readonly person?: string
+}
+
+/** Some approvals also let later calls through. */
+function drawStanding(random: Random): { readonly standing?: StandingOptions } {
+  if (random() < 0.7) return {}
+  const expiresInMs = 1 + Math.floor(random() ** 2 * 60_000)
+  return { standing: { for: random() < 0.5 ? 'session' : 'equal_input', expiresInMs } }
+}
+
+function toMessage(text: string): Extract<Message, { readonly role: 'user' }> {
+  return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
 /** The events that hold the inputs of all calls of a reply. */

@@ -5,6 +5,7 @@ import {
   type ExpectedHead,
   type Head,
   type InboxEntry,
+  isAfterEnd,
   type LeaseClaim,
   type RunWait,
   type TakeOverClaim,
@@ -256,7 +257,8 @@ export class StoreModel {
 }
 
 function hasEnded(run: ModelRun | undefined): boolean {
-  return run?.events.at(-1)?.type === 'run_finished'
+  const last = run?.events.at(-1)
+  return last !== undefined && isAfterEnd(last)
 }
 
 function isSame(event: RuntimeEvent, other: RuntimeEvent): boolean {
