@@ -2,6 +2,7 @@
 // side with what their manifests promise and no more, and uses them in plain Node.
 import { spawnSync } from 'node:child_process'
 import {
+  copyFileSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -159,6 +160,25 @@ const inspectorProgram = `
     serving.kill()
   }`
 
+/** Recipes of what no page shows by a program. */
+const recipes = ['approval-link.ts', 'opa-policy.ts', 'slack-buttons.ts']
+
+/** Fails unless the client in PHP has each of its commands answered. */
+const phpProgram = `
+  import { execFile } from 'node:child_process'
+  import { promisify } from 'node:util'
+  import { startBackOffice } from './back-office.ts'
+  const token = 'a token of this check'
+  const office = await startBackOffice({ ledger: 'office.db', token })
+  try {
+    const env = { ...process.env, BACK_OFFICE_URL: office.url, BACK_OFFICE_TOKEN: token }
+    const client = ${JSON.stringify(join(repository, 'clients/php/test/client.php'))}
+    const { stdout } = await promisify(execFile)('php', [client, 'packed'], { env })
+    if (!stdout.includes('[true,true,true]')) throw new Error(stdout)
+  } finally {
+    await office.close()
+  }`
+
 /** Pages whose programs use most of the packages. */
 const followed =
   'docs/(approval-rules|evaluation|run-options|schedules|server|testing|tools).md can be followed step by step'
@@ -190,6 +210,15 @@ try {
   demandProgram('a run plays', runProgram)
   demandProgram('a statement runs in a process of its own', processProgram)
   demandProgram('the inspector shows a run', inspectorProgram)
+  link('packages/tools/node_modules/zod', '.', 'zod')
+  for (const recipe of recipes) {
+    copyFileSync(join(repository, 'examples/cookbook/src', recipe), join(consumer, recipe))
+    demand('a recipe works', 'node', ['--no-warnings', recipe])
+  }
+  if (process.env['TALLYSTICK_PHP'] === 'required') {
+    copyFileSync(join(repository, 'clients/php/example/back-office.ts'), join(consumer, 'back-office.ts'))
+    demandProgram('the client in PHP is served', phpProgram)
+  }
   for (const [, { name, bin = {} }] of installed)
     for (const [command, path] of Object.entries(bin))
       demand(`${command} starts`, 'node', [join('node_modules', name, path), '--help'])
