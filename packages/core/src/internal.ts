@@ -24,7 +24,7 @@ export {
   type TodoState,
   todoStates,
 } from './events/content.ts'
-export { isMoment } from './events/event-parts.ts'
+export { addMs, isMoment } from './events/event-parts.ts'
 export {
   type CallEventType,
   callEventTypes,
@@ -86,7 +86,7 @@ export {
 } from './events/usage.ts'
 
 // The machine
-export { isSamePerson } from './machine/approvals.ts'
+export { fitsDemand, isSamePerson } from './machine/approvals.ts'
 export { computeLeft, sumSpent } from './machine/budget.ts'
 export {
   type EventBatch,

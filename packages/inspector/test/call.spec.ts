@@ -133,8 +133,9 @@ it('names all who approved a call, and the standing approval that another one ra
   expect(signed?.approvals).toMatchObject([
     { approvers, added: [{ by: 'ann', roles: ['finance'] }], decision: { by: 'ben', roles: ['finance'] } },
   ])
-  expect(paid?.approvals).toMatchObject([
-    { added: [], decision: { by: 'cem', standing: { for: 'session', expiresAt: 1_000 } } },
-  ])
-  expect(again).toMatchObject({ approvals: [], applied: { by: 'cem', standing: paid?.toolCallId } })
+  expect(paid).toMatchObject({
+    approvals: [{ added: [], decision: { by: 'cem' } }],
+    standing: [{ id: paid?.toolCallId, scope: 'session', expiresAt: 1_000 }],
+  })
+  expect(again).toMatchObject({ approvals: [], standing: [{ id: paid?.toolCallId, by: 'cem' }] })
 })

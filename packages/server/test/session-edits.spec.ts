@@ -80,6 +80,30 @@ it('a session begins with messages under an agent, for those who could start a r
   expect(office.reported).toEqual([])
 })
 
+it('who may withdraw ends an approval that stands between two runs, and may edit nothing else', async () => {
+  const office = await openOffice({
+    agents: [payingAgent('cashier')],
+    authorize: ({ headers }) =>
+      headers.get('authorization') === 'Bearer guard'
+        ? { name: 'guard', sees: 'everything', may: ['withdraw'] }
+        : { name: 'ada', sees: 'everything' },
+  })
+  const runId = await office.start('ada', { sessionId: 's1' })
+  const waiting = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
+  const [{ toolCallId }] = waiting['pendingApprovals'] as [{ readonly toolCallId: string }]
+  const standing = { for: 'session', expiresInMs: 60_000 }
+  await (await office.send(`/runs/${runId}/approve`, 'ada', { toolCallId, standing })).text()
+  await (await office.send(`/runs/${runId}/result?waitMs=20000`)).text()
+  const withdraw = async () =>
+    await answerOf(await office.send('/sessions/s1/withdraw', 'guard', { standing: toolCallId }))
+  expect(await withdraw()).toMatchObject({ withdrawn: true })
+  expect(await withdraw()).toMatchObject({ withdrawn: false })
+  expect((await office.send('/sessions/s1/pop', 'guard', {})).status).toBe(403)
+  const edits = []
+  for await (const event of office.ledger.find({ types: ['session_edited'] })) edits.push(event)
+  expect(edits).toMatchObject([{ edit: 'withdraw', by: 'guard', standing: toolCallId }])
+})
+
 it('a page of the chat has the messages that were added, and none that were taken back', async () => {
   const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
   const edit = async (verb: string, body: object) => {

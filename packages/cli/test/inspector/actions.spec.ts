@@ -6,7 +6,7 @@ import type { RunId, RuntimeEvent } from '@tallystick/core'
 import { lacksBrowser, openBrowser } from '../../../../scripts/testing/browser.ts'
 import { findBarriers } from '../kit/find-barriers.ts'
 import { startInspector } from '../kit/inspector.ts'
-import { openShop, shopConfig } from '../kit/shop.ts'
+import { openShop, shopAgent, shopConfig } from '../kit/shop.ts'
 
 async function readEvents(ledgerPath: string, runId: string): Promise<readonly RuntimeEvent[]> {
   const ledger = sqliteLedger(ledgerPath, { readOnly: true })
@@ -92,6 +92,16 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
       await page.goto(`${inspector.base}/inspector#run=${runId}${more}`)
       await page.getByRole('region', { name: 'Conversation' }).getByText('tea').first().waitFor()
     }
+    const startRun = async (sessionId: string): Promise<void> => {
+      const before = runIdOf(page)
+      await page.getByRole('button', { name: 'New run' }).click()
+      await page.getByLabel('Message').fill('Buy tea.')
+      await page.getByRole('dialog').getByLabel('Session').fill(sessionId)
+      await page.getByRole('button', { name: 'Start', exact: true }).click()
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      await page.waitForURL((url) => !url.hash.includes(before))
+      await page.getByRole('region', { name: 'Conversation' }).getByText('Buy tea.').first().waitFor()
+    }
 
     await openRun(denied.runId)
     await page.getByRole('button', { name: 'Decide…' }).click()
@@ -141,6 +151,33 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
     await expect.poll(() => rows.count()).toBe(1)
     await rows.getByText('★ 0.5').waitFor()
     await page.getByRole('button', { name: 'Clear all' }).click()
+    await page.getByRole('button', { name: 'Fewer filters' }).click()
+
+    const march = await shop.start(shopAgent(), { sessionId: 'march' })
+    await openRun(march.runId)
+    await page.getByRole('button', { name: 'Decide…' }).click()
+    await page.getByLabel('Also all later calls of pay').check()
+    await page.getByRole('combobox', { name: /^For/ }).selectOption('8 hours')
+    expect(await findBarriers(page)).toEqual([])
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await page.getByText('Payment: 5 USD paid').first().waitFor()
+    await startRun('march')
+    await page.getByText('Payment: 5 USD paid').first().waitFor()
+    await page.getByRole('tab', { name: 'Call' }).click()
+    const standing = page.locator('.standing')
+    await standing.getByText('in an earlier run of the session').waitFor()
+    await standing.getByText('It let through:').waitFor()
+    await standing.getByRole('button', { name: 'Withdraw…' }).click()
+    await page.getByLabel('Reason').fill('Enough.')
+    await page.getByRole('button', { name: 'Withdraw', exact: true }).click()
+    await standing.getByText('withdrawn, in a new run of the session').waitFor()
+    expect(await findBarriers(page)).toEqual([])
+    const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
+    await using closing = new AsyncDisposableStack()
+    closing.defer(() => ledger.close())
+    expect(await Array.fromAsync(ledger.find({ types: ['session_edited'] }))).toMatchObject([
+      { edit: 'withdraw', reason: 'Enough.', standing: march.pendingApprovals[0]!.toolCallId },
+    ])
 
     await openRun(edited.runId, '&at=2')
     await page.getByRole('button', { name: 'Fork at 2…' }).click()
@@ -153,11 +190,7 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
     const [first] = await readEvents(shop.ledgerPath, forkId)
     expect(first).toMatchObject({ parent: { runId: edited.runId, relation: 'fork', writes: 'stub' } })
 
-    await page.getByRole('button', { name: 'New run' }).click()
-    await page.getByLabel('Message').fill('Buy tea.')
-    await page.getByRole('button', { name: 'Start', exact: true }).click()
-    await page.getByRole('dialog').waitFor({ state: 'detached' })
-    await page.getByRole('region', { name: 'Conversation' }).getByText('Buy tea.').waitFor()
+    await startRun('')
     expect([edited.runId, denied.runId, forkId]).not.toContain(runIdOf(page))
     expect(faults).toEqual([])
   })

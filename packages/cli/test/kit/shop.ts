@@ -14,7 +14,7 @@ export const shopConfig: string = fileURLToPath(import.meta.resolve('./tallystic
 /** An agent that looks a price up, asks to pay it, and says what became of that. Works it out from what it is sent. */
 export function shopAgent(instructions = 'Buy tea.'): Agent {
   const model = scriptedModel(
-    Array.from({ length: 3 }, () => ({ messages }) => {
+    Array.from({ length: 100 }, () => ({ messages }) => {
       const last = messages.at(-1)
       if (last?.role !== 'tool')
         return { text: 'I look. ', toolCalls: [{ name: 'look', input: { at: 'tea' } }] }

@@ -25,14 +25,14 @@ function toBareName(name: string): string {
 }
 
 /** Returns whether a person counts for what a call demands. */
-function fits({ roles }: Approvers, { roles: own = [] }: Approver): boolean {
+export function fitsDemand({ roles }: Approvers, { roles: own = [] }: Approver): boolean {
   return roles === undefined || roles.some((role) => own.includes(role))
 }
 
 /** Returns whether these people are all that a call demands. Each of them has approved once. */
 export function areEnough(demands: readonly Approvers[] = [], people: readonly Approver[]): boolean {
   return demands.every(
-    (demand) => people.filter((person) => fits(demand, person)).length >= (demand.count ?? 1),
+    (demand) => people.filter((person) => fitsDemand(demand, person)).length >= (demand.count ?? 1),
   )
 }
 
@@ -57,7 +57,7 @@ export function refuseApprover(
       `${sayName(by, before.by)} has approved tool call ${toolCallId} before, and it waits for another person. Ask another approver.`,
     )
   }
-  if (approvers.some((demand) => fits(demand, person))) return undefined
+  if (approvers.some((demand) => fitsDemand(demand, person))) return undefined
   const roles = [...new Set(approvers.flatMap((demand) => demand.roles ?? []))].join(', ')
   return refuse(
     'not_an_approver',

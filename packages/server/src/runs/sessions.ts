@@ -42,7 +42,10 @@ const branchBody = z.strictObject({
   reason,
 })
 
-/** Adds the edits of conversations: each takes what a start takes, since a run could begin with the same history. */
+/**
+ * Adds the edits of conversations. Each takes what a start takes, since a run could begin with the same history; a withdrawal only
+ * makes later runs ask.
+ */
 export function addSessionEdits(routes: Routes): void {
   const { served } = routes
   const { runtime, ledger } = served
@@ -63,7 +66,7 @@ export function addSessionEdits(routes: Routes): void {
       const sessionId = req.param('session')
       const { messages, agent, subject, ...given } = await readBody()
       const first = agent === undefined ? undefined : { agent, ...omitUndefined({ subject }) }
-      const own = await prepare(served, principal, sessionId, first)
+      const own = await prepare(served, principal, sessionId, { first })
       const history = await runtime.session(sessionId).append(messages, { ...own, ...given })
       return respondJson({ sessionId, ...history }, 201)
     },
@@ -102,10 +105,9 @@ export function addSessionEdits(routes: Routes): void {
       fields: ['sessionId', 'withdrawn'],
     },
     async ({ principal, req, readBody }) => {
-      requirePermission(principal, 'withdraw')
       const sessionId = req.param('session')
       const { standing, ...given } = await readBody()
-      const own = { ...(await prepare(served, principal, sessionId)), ...given, by: principal.name }
+      const own = { ...(await prepare(served, principal, sessionId, { permission: 'withdraw' })), ...given }
       return respondJson({ sessionId, withdrawn: await runtime.session(sessionId).withdraw(standing, own) })
     },
   )
@@ -143,9 +145,15 @@ async function prepare(
   served: Served,
   principal: Principal,
   sessionId: string,
-  first?: { readonly agent: string; readonly subject?: string },
-): Promise<SessionEditOptions> {
-  requirePermission(principal, 'start')
+  {
+    permission = 'start',
+    first,
+  }: {
+    readonly permission?: 'start' | 'withdraw'
+    readonly first?: { readonly agent: string; readonly subject?: string } | undefined
+  } = {},
+): Promise<SessionEditOptions & { readonly by: string }> {
+  requirePermission(principal, permission)
   const { ledger } = served
   const { name } = principal
   const own = { by: name, owner: name, mayFollow: requireOwnSession(ledger, principal) }

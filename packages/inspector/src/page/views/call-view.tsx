@@ -2,12 +2,14 @@ import type { ComponentChildren, JSX } from 'preact'
 import { lastSeq, worker } from '../state/open-run.ts'
 import { go, route, runId } from '../state/route.ts'
 import { useRead } from '../state/use-read.ts'
+import { describeDemands } from '../ui/demands.ts'
 import { fence } from '../ui/fence.ts'
 import { LineDiff } from '../ui/line-diff.tsx'
 import { Same } from '../ui/same.tsx'
 import { Seqs } from '../ui/seqs.tsx'
 import { toneOfOutcome } from '../ui/status.tsx'
 import { formatCost, formatDuration, formatTime, LongText, showHidden } from '../ui/text.tsx'
+import { StandingApprovals } from './standing.tsx'
 import type { CallApproval, CallAttempt, CallFacts, CallInput, CallLine } from '../worker/call.ts'
 
 /** The call of the address; without one, the list of all calls to choose from. */
@@ -15,8 +17,16 @@ export function CallView(): JSX.Element {
   const { call } = route.value
   const key = `${runId.value} ${lastSeq.value} ${call ?? ''}`
   const list = useRead(call === undefined ? key : undefined, () => worker.readCalls())
+  const standing = useRead(call === undefined ? key : undefined, () => worker.readStanding())
   const one = useRead(call === undefined ? undefined : key, () => worker.readCall(call!))
-  if (call === undefined) return <CallList calls={list.value} />
+  if (call === undefined) {
+    return (
+      <>
+        <StandingApprovals list={standing.value ?? []} />
+        <CallList calls={list.value} />
+      </>
+    )
+  }
   return (
     <div class="facts" aria-busy={one.isOld}>
       <p>
@@ -86,17 +96,10 @@ function Call({ call }: { readonly call: CallFacts }): JSX.Element {
       )}
       <Inputs inputs={inputs} />
       <Policy call={call} />
-      {call.applied && (
-        <Section title="Approval" seqs={[call.applied.seq]}>
-          <p>
-            Nobody was asked: <b>{showHidden(call.applied.by)}</b> gave a standing approval with the call{' '}
-            <code>{showHidden(call.applied.standing)}</code>
-          </p>
-        </Section>
-      )}
       {call.approvals.map((approval) => (
         <Approval key={approval.seq} approval={approval} />
       ))}
+      <StandingApprovals list={call.standing} />
       <CallAttempts call={call} />
       <Result call={call} />
       {child && (
@@ -222,11 +225,8 @@ function Approval({ approval }: { readonly approval: CallApproval }): JSX.Elemen
   return (
     <Section title="Approval" seqs={[seq, ...(decision ? [decision.seq] : [])]}>
       {reason !== undefined && <p>Asked because: {showHidden(reason)}</p>}
-      {approvers.map(({ count = 1, roles = [] }) => (
-        <p key={`${count} ${roles.join(' ')}`}>
-          Needs {count} {count === 1 ? 'person' : 'people'}
-          {roles.length > 0 && ` with the role ${showHidden(roles.join(' or '))}`}
-        </p>
+      {describeDemands(approvers, [...added, ...(decision?.approved ? [decision] : [])]).map((words) => (
+        <p key={words}>{showHidden(words)}</p>
       ))}
       {added.map(({ seq: at, by, roles = [] }) => (
         <p key={at}>
@@ -248,13 +248,6 @@ function Approval({ approval }: { readonly approval: CallApproval }): JSX.Elemen
           {decision.roles && ` (${showHidden(decision.roles.join(', '))})`}
           {decision.via !== undefined && ` via ${showHidden(decision.via)}`}
           {decision.reason !== undefined && `: ${showHidden(decision.reason)}`}
-        </p>
-      )}
-      {decision?.standing && (
-        <p>
-          It covers later{' '}
-          {decision.standing.for === 'session' ? 'calls of the tool' : 'calls with an equal input'} until{' '}
-          {formatTime(decision.standing.expiresAt)}, unless it was withdrawn.
         </p>
       )}
       {decision?.isElsewhere && (

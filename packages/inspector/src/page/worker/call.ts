@@ -4,11 +4,11 @@ import {
   computeDigest,
   type EventOf,
   type JsonObject,
-  type StandingScope,
 } from '@tallystick/core/vocabulary'
 import type { RuntimeEvent } from '@tallystick/core'
 import { formatJson, joinContent } from './content.ts'
 import type { RunModel } from './run-model.ts'
+import { listStanding, type Standing } from './standing.ts'
 import { type CutText, cutText } from './values.ts'
 
 /** A call in the list of all of them. */
@@ -49,8 +49,6 @@ export interface CallApproval {
     readonly via?: string
     readonly reason?: string
     readonly roles?: readonly string[]
-    /** The later calls that it covers, and until when. */
-    readonly standing?: { readonly for: StandingScope; readonly expiresAt: number }
     readonly isElsewhere: boolean
     /** It answers this very question. */
     readonly isBound: boolean
@@ -92,8 +90,8 @@ export interface CallFacts extends CallLine {
     readonly detail?: string
   }[]
   readonly approvals: readonly CallApproval[]
-  /** The standing approval that let it run without a question, by the call that was approved then. */
-  readonly applied?: { readonly seq: number; readonly by: string; readonly standing: string }
+  /** The standing approvals that were given with it, or let it run without a question. */
+  readonly standing: readonly Standing[]
   /** The digest of the input that ran, as recorded, and whether the input here has it. */
   readonly digest?: { readonly recorded: string; readonly is: 'same' | 'other' | 'gone' }
   readonly idempotencyKey?: string
@@ -154,7 +152,6 @@ export function describeCallFacts(model: RunModel, toolCallId: string): CallFact
   const guardrails = own.filter((event) => event.type === 'guardrail_tripped')
   const replacing = guardrails.find(({ on, action }) => on === 'tool_input' && action === 'replace')
   const decisions = own.filter((event) => event.type === 'approval_decided')
-  const applied = own.find((event) => event.type === 'approval_applied')
   const started = own.filter((event) => event.type === 'tool_started')
   const result = own.find((event) => event.type === 'tool_result')
   const edit = decisions.findLast(({ input }) => input !== undefined)
@@ -190,7 +187,9 @@ export function describeCallFacts(model: RunModel, toolCallId: string): CallFact
     approvals: own
       .filter((event) => event.type === 'approval_requested')
       .map((question) => describeApproval(question, decisions, own)),
-    ...(applied && { applied: { seq: applied.seq, by: applied.by, standing: applied.standing } }),
+    standing: listStanding(model).filter(
+      ({ id, applied }) => id === toolCallId || applied.some((call) => call.toolCallId === toolCallId),
+    ),
     ...digestOf(runs, ran, own),
     ...(ran && { idempotencyKey: ran.idempotencyKey }),
     calls: started.map((event) => describeAttempt(event, own)),
@@ -253,9 +252,6 @@ function describeApproval(
         ...(decided.via !== undefined && { via: decided.via }),
         ...(decided.reason !== undefined && { reason: decided.reason }),
         ...(decided.roles && { roles: decided.roles }),
-        ...(decided.standing && {
-          standing: { for: decided.standing.for, expiresAt: decided.at + decided.standing.expiresInMs },
-        }),
         isElsewhere: decided.elsewhere === true,
         isBound: decided.inputDigest === inputDigest,
       },

@@ -14,6 +14,7 @@ import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
 import { RecordVerifier, type Trust } from './trust.ts'
 import type { RunOrigin } from './run-origin.ts'
+import { listStanding, type Standing } from './standing.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
 import { describeWaits, type Waits } from './waits.ts'
 
@@ -171,6 +172,10 @@ class RunWorker {
 
   readCalls(): readonly CallLine[] {
     return listCalls(this.#model)
+  }
+
+  readStanding(): readonly Standing[] {
+    return listStanding(this.#model)
   }
 
   readCall(toolCallId: string): CallFacts | undefined {

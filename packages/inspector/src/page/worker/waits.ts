@@ -1,11 +1,12 @@
 import type { RunState } from '@tallystick/core'
 import { listDeferredCalls, listPendingApprovals } from '@tallystick/core/machine'
-import { toCanonicalJson } from '@tallystick/core/vocabulary'
+import { type Approver, type Approvers, toCanonicalJson } from '@tallystick/core/vocabulary'
 
 /** What a run waits for at its last event, and what may be done about it. */
 export interface Waits {
   readonly isDone: boolean
   readonly agent: string
+  readonly sessionId?: string
   readonly approvals: readonly PendingDecision[]
   readonly deferred: readonly DeferredWork[]
   readonly limit?: { readonly limit: string; readonly max?: number }
@@ -22,6 +23,9 @@ export interface PendingDecision {
   /** The whole input as canonical JSON: what is approved. */
   readonly input: string
   readonly reason?: string
+  /** Who has to approve, where not anybody may, and who has. */
+  readonly approvers: readonly Approvers[]
+  readonly approvals: readonly Approver[]
 }
 
 /** A call that an outside system carries out. */
@@ -32,18 +36,21 @@ export interface DeferredWork {
 }
 
 export function describeWaits(state: RunState): Waits {
-  const { phase, agent, definition, metLimit, limits } = state
+  const { phase, agent, sessionId, definition, metLimit, limits } = state
   const max = metLimit && (limits as Readonly<Record<string, unknown>>)[metLimit.limit]
   return {
     isDone: phase === 'done',
     agent,
+    ...(sessionId !== undefined && { sessionId }),
     approvals: listPendingApprovals(state).map(
-      ({ toolCallId, name, attempt, inputDigest, input, reason }) => ({
+      ({ toolCallId, name, attempt, inputDigest, input, reason, approvers = [], approvals = [] }) => ({
         toolCallId,
         name,
         attempt,
         inputDigest,
         input: toCanonicalJson(input),
+        approvers,
+        approvals,
         ...(reason !== undefined && { reason }),
       }),
     ),

@@ -1,10 +1,12 @@
 import './actions.css'
+import type { StandingScope } from '@tallystick/core/vocabulary'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { waits } from '../../state/open-run.ts'
 import { runId } from '../../state/route.ts'
 import { may } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
+import { describeDemands } from '../../ui/demands.ts'
 import { Dialog, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
 import { showHidden } from '../../ui/text.tsx'
@@ -58,11 +60,14 @@ export function WaitingFor(): JSX.Element | null {
 
 function Line({
   words,
+  more = [],
   permission,
   action,
   children,
 }: {
   readonly words: JSX.Element
+  /** More about it, below. */
+  readonly more?: readonly string[]
   readonly permission: string
   readonly action: string
   readonly children: (close: () => void) => JSX.Element
@@ -77,6 +82,11 @@ function Line({
           {action}
         </button>
       )}
+      {more.map((each) => (
+        <span key={each} class="demands soft">
+          {showHidden(each)}
+        </span>
+      ))}
       {isOpen && children(() => setOpen(false))}
     </li>
   )
@@ -90,7 +100,12 @@ function Approval({ call }: { readonly call: PendingDecision }): JSX.Element {
     </>
   )
   return (
-    <Line words={words} permission="approve" action="Decide…">
+    <Line
+      words={words}
+      more={describeDemands(call.approvers, call.approvals)}
+      permission="approve"
+      action="Decide…"
+    >
       {(close) => <DecisionDialog call={call} onClose={close} />}
     </Line>
   )
@@ -104,19 +119,26 @@ function DecisionDialog({
   readonly call: PendingDecision
   readonly onClose: () => void
 }): JSX.Element {
-  const { toolCallId, name, attempt, inputDigest, input } = call
+  const { toolCallId, name, attempt, inputDigest, input, approvers, approvals } = call
   const shown = JSON.stringify(JSON.parse(input), undefined, 2)
   const [isEditing, setEditing] = useState(false)
   const [edited, setEdited] = useState(shown)
   const [reason, setReason] = useState('')
+  const [scope, setScope] = useState<StandingScope | undefined>(undefined)
+  const [hours, setHours] = useState(1)
+  // What several people approve none of them can change, or extend to other calls.
+  const isForSeveral = approvals.length > 0 || approvers.some(({ count = 1 }) => count > 1)
   const { isBusy, trouble, send } = useSending()
   const fault = isEditing ? findInputFault(edited) : undefined
   const answer = { toolCallId, attempt, inputDigest, ...(reason !== '' && { reason }) }
   const decide = (verb: 'approve' | 'deny', body: object): void =>
     send(() => source.value.send(`runs/${runId.value}/${verb}`, body), onClose)
   return (
-    <Dialog title={`Decide about ${name}`} onClose={onClose}>
+    <Dialog title={`Decide about ${showHidden(name)}`} onClose={onClose}>
       {call.reason !== undefined && <p class="soft">{showHidden(call.reason)}</p>}
+      {describeDemands(approvers, approvals).map((words) => (
+        <p key={words}>{showHidden(words)}</p>
+      ))}
       {isEditing ? (
         <Field label="Input that runs instead" {...(fault !== undefined && { hint: fault })}>
           <textarea
@@ -129,14 +151,19 @@ function DecisionDialog({
       ) : (
         <div class="field">
           <span class="label">Input</span>
-          <pre class="input">{showHidden(shown)}</pre>
+          <pre class="input">{showHidden(shown, { spaces: true })}</pre>
           <span class="soft hint">
-            The approval holds for this input alone, {inputDigest.slice(0, 16)}…
-            <button type="button" class="quiet" onClick={() => setEditing(true)}>
-              Change it
-            </button>
+            The decision is about this input, {inputDigest.slice(0, 16)}…
+            {!isForSeveral && (
+              <button type="button" class="quiet" onClick={() => setEditing(true)}>
+                Change it
+              </button>
+            )}
           </span>
         </div>
+      )}
+      {!isForSeveral && !isEditing && (
+        <Scope {...{ name, scope, hours }} onScope={setScope} onHours={setHours} />
       )}
       <Field label="Reason" hint="The record keeps it; the model reads why a call was denied.">
         <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
@@ -156,13 +183,78 @@ function DecisionDialog({
           class="primary"
           disabled={isBusy || fault !== undefined}
           onClick={() =>
-            decide('approve', isEditing ? { ...answer, input: JSON.parse(edited) as object } : answer)
+            decide('approve', {
+              ...answer,
+              ...(isEditing
+                ? { input: JSON.parse(edited) as object }
+                : scope && { standing: { for: scope, expiresInMs: hours * hourMs } }),
+            })
           }
         >
           {isEditing ? 'Approve with this input' : 'Approve'}
         </button>
       </footer>
     </Dialog>
+  )
+}
+
+const hourMs = 3_600_000
+
+/** How long an approval can stand, in hours. */
+const ends: readonly (readonly [hours: number, words: string])[] = [
+  [0.25, '15 minutes'],
+  [1, '1 hour'],
+  [8, '8 hours'],
+  [24, '1 day'],
+  [168, '7 days'],
+  [720, '30 days'],
+]
+
+/** Which calls an approval covers, and for how long. */
+function Scope({
+  name,
+  scope,
+  hours,
+  onScope,
+  onHours,
+}: {
+  readonly name: string
+  readonly scope: StandingScope | undefined
+  readonly hours: number
+  readonly onScope: (scope: StandingScope | undefined) => void
+  readonly onHours: (hours: number) => void
+}): JSX.Element {
+  const scopes = [
+    [undefined, 'This call alone'],
+    ['equal_input', `Also later calls of ${name} with an equal input`],
+    ['session', `Also all later calls of ${name}`],
+  ] as const
+  return (
+    <>
+      <fieldset class="field">
+        <legend class="label">An approval covers</legend>
+        {scopes.map(([value, words]) => (
+          <label key={words} class="check">
+            <input type="radio" name="scope" checked={scope === value} onChange={() => onScope(value)} />
+            {showHidden(words)}
+          </label>
+        ))}
+      </fieldset>
+      {scope && (
+        <Field
+          label="For"
+          hint="In this run and the later runs of its session. It can be withdrawn before, under Call."
+        >
+          <select value={hours} onChange={(event) => onHours(Number(event.currentTarget.value))}>
+            {ends.map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </select>
+        </Field>
+      )}
+    </>
   )
 }
 

@@ -14,6 +14,7 @@ export function TextCommand({
   mayBeEmpty = false,
   path,
   toBody,
+  then,
   onClose,
 }: {
   readonly title: string
@@ -23,10 +24,20 @@ export function TextCommand({
   readonly mayBeEmpty?: boolean
   readonly path: string
   readonly toBody: (text: string) => object
+  /** Called with the answer of the server, before the dialog closes. */
+  readonly then?: (answer: unknown) => void
   readonly onClose: () => void
 }): JSX.Element {
   const [text, setText] = useState('')
   const { isBusy, trouble, send } = useSending()
+  const submit = (): void =>
+    send(
+      () => source.value.send<unknown>(path, toBody(text)),
+      (answer) => {
+        then?.(answer)
+        onClose()
+      },
+    )
   return (
     <Dialog title={title} onClose={onClose}>
       <Field label={label} hint={hint}>
@@ -38,7 +49,7 @@ export function TextCommand({
           type="button"
           class="primary"
           disabled={isBusy || (text === '' && !mayBeEmpty)}
-          onClick={() => send(() => source.value.send(path, toBody(text)), onClose)}
+          onClick={submit}
         >
           {action}
         </button>
