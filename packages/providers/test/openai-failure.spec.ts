@@ -6,7 +6,7 @@ import { toProviderError } from '../src/openai/failure.ts'
 import { openai, openaiChat } from '../src/openai.ts'
 import { collect } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
-import { wires } from './kit/openai-wires.ts'
+import { openaiWires } from './kit/wires.ts'
 import { forbidConsole } from './kit/quiet.ts'
 
 forbidConsole()
@@ -207,7 +207,7 @@ describe('a refusal over HTTP', () => {
   })
 })
 
-describe.each(wires)('a connection to $name that does not come about', ({ make }) => {
+describe.each(openaiWires)('a connection to $name that does not come about', ({ make }) => {
   it('because no server listens is a network failure', async () => {
     // Given to no server: one that was free a moment ago may be another's by now.
     const port = 3

@@ -20,7 +20,7 @@ import {
   functionCall,
   callPieces,
 } from './kit/openai-streams.ts'
-import { type WireUnderTest, wires } from './kit/openai-wires.ts'
+import { openaiWires, type WireUnderTest } from './kit/wires.ts'
 import { forbidUnhandledRejections } from './kit/quiet.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 import { recordedRun, type RecordedRun, type Watch } from './kit/recorded-run.ts'
@@ -76,7 +76,7 @@ function storiesOf(wire: WireUnderTest): { readonly [title: string]: () => Promi
   const whole: Answer = { pieces: [wire.bytes(wire.rich)] }
   const answer: Answer = { pieces: [wire.bytes(wire.hello)] }
   const records = (events: readonly object[]) => events.map((event) => wire.record(event))
-  const broken = [...cutInACall, wire.failing('server_error', 'Oops')]
+  const broken = [...cutInACall, wire.failing!('server_error', 'Oops')]
   return {
     'that calls tools and answers': () => run(wire, [whole, answer]),
     'whose reply is cut at its token limit, inside a call': () =>
@@ -98,7 +98,7 @@ function storiesOf(wire: WireUnderTest): { readonly [title: string]: () => Promi
   }
 }
 
-describe.each(wires)('a run over $name', (wire) => {
+describe.each(openaiWires)('a run over $name', (wire) => {
   const stories = storiesOf(wire)
   const { rules, next } = piecesOf[wire.name]!
 

@@ -4,28 +4,18 @@ import OpenAI, { AzureOpenAI } from 'openai'
 import { describe, expect, it } from 'vitest'
 import { openai, openaiChat, type OpenAIClient } from '../src/openai.ts'
 import { callsOf, collect, finished, request, textShown } from './kit/collect.ts'
+import { dataRecord } from './kit/bytes.ts'
 import { serve } from './kit/loopback.ts'
+import { choice, content } from './kit/openai-streams.ts'
 import type { Loose } from './kit/loose.ts'
 import { ManualClock } from './kit/manual-clock.ts'
-import { wires } from './kit/openai-wires.ts'
+import { openaiWires } from './kit/wires.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 
 forbidConsole()
 forbidUnhandledRejections()
 
-describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, record, toolCall }) => {
-  it('asks once, as a stream, with the key and the headers it was given', async () => {
-    const server = await serve({ pieces: [bytes(hello)] })
-    const model = make({ apiKey: 'test-key', baseURL: `${server.url}/v1`, headers: { 'x-team': 'blue' } })
-    const { signals, completed } = await collect(model)
-    expect(completed).toBe(true)
-    expect(textShown(signals)).toBe('Hello')
-    expect(server.arrivals).toHaveLength(1)
-    expect(server.arrivals[0]?.path).toBe(`/v1${path}`)
-    expect(server.arrivals[0]?.headers).toMatchObject({ authorization: 'Bearer test-key', 'x-team': 'blue' })
-    expect(server.arrivals[0]?.body).toMatchObject({ model: 'gpt-test', stream: true })
-  })
-
+describe.each(openaiWires)('a call over HTTP to $name', ({ make, bytes, hello, toolCall }) => {
   it('gets its key from a function, anew for every call', async () => {
     const server = await serve({ pieces: [bytes(hello)] })
     let count = 0
@@ -36,31 +26,6 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
       'Bearer key-1',
       'Bearer key-2',
     ])
-  })
-
-  it('is made anew by each subscription, and by none before', async () => {
-    const server = await serve({ pieces: [bytes(hello)] })
-    const call = make({ apiKey: 'k', baseURL: server.url }).stream(request, { clock: new ManualClock() })
-    expect(server.arrivals).toHaveLength(0)
-    for (let times = 1; times <= 2; times++) {
-      await new Promise<void>((resolve, reject) => call.subscribe({ complete: resolve, error: reject }))
-      expect(server.arrivals).toHaveLength(times)
-    }
-  })
-
-  it('leaves no timer running', async () => {
-    const server = await serve(
-      { pieces: [bytes(hello)] },
-      { status: 500 },
-      { pieces: [record(hello[0])], ending: 'break' },
-    )
-    const clock = new ManualClock()
-    const model = make({ apiKey: 'k', baseURL: server.url })
-    for (let place = 0; place < 3; place++) {
-      await collect(model, request, clock)
-      await clock.idle()
-    }
-    expect(server.arrivals).toHaveLength(3)
   })
 
   it('takes the official client as it is, and its log settings with it', async () => {
@@ -91,56 +56,10 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
     expect(await inputOf(true)).toEqual({ city: 'Seoul' })
     expect(await inputOf(false)).toEqual({ city: 'Seoul', days: null })
   })
-
-  it('gives calls back under the names that the tools have here', async () => {
-    const server = await serve({ pieces: [bytes(hello)] })
-    const tools = [{ name: 'files/read', description: 'Reads.', inputSchema: { type: 'object' } }]
-    await collect(make({ apiKey: 'k', baseURL: server.url }), { ...request, tools })
-    const [tool]: Loose[] = server.arrivals[0]!.body['tools']
-    const wireName: string = tool.name ?? tool.function.name
-    expect(wireName).toMatch(/^files_read_[0-9a-f]{8}$/)
-    const second = await serve({ pieces: [bytes(toolCall(wireName, '{}'))] })
-    const answer = await collect(make({ apiKey: 'k', baseURL: second.url }), { ...request, tools })
-    expect(callsOf(answer.signals).map((call) => call.name)).toEqual(['files/read'])
-  })
 })
 
 describe('the end of an answer', () => {
-  const [responses, chat] = wires
-
-  it('leaves the connection to the next call when it was read to its end', async () => {
-    const server = await serve({ pieces: [responses!.bytes(responses!.hello)], ending: 'stall' })
-    const model = openai('gpt-test', { apiKey: 'k', baseURL: server.url })
-    const clock = new ManualClock()
-    await collect(model, request, clock)
-    server.arrivals[0]?.end()
-    await clock.idle()
-    // Node's fetch gives a connection back once it has left the parser that read the end.
-    await new Promise((resolve) => setImmediate(resolve))
-    await collect(model)
-    expect(server.arrivals[1]?.socket === server.arrivals[0]?.socket).toBe(true)
-  })
-
-  it('is the terminal event, and a connection that stays open after it is closed a second later', async () => {
-    const server = await serve({ pieces: [responses!.bytes(responses!.hello)], ending: 'stall' })
-    const clock = new ManualClock()
-    const { completed } = await collect(
-      openai('gpt-test', { apiKey: 'k', baseURL: server.url }),
-      request,
-      clock,
-    )
-    expect(completed).toBe(true)
-    expect(clock.waiting).toBe(1)
-    clock.advance(1000)
-    await server.arrivals[0]?.closed
-  })
-
-  it('of a chat is its last record, and a connection that stays open after it is closed', async () => {
-    const server = await serve({ pieces: [chat!.bytes(chat!.hello)], ending: 'stall' })
-    const { completed } = await collect(openaiChat('gpt-test', { apiKey: 'k', baseURL: server.url }))
-    expect(completed).toBe(true)
-    await server.arrivals[0]?.closed
-  })
+  const [responses, chat] = openaiWires
 
   it('of a chat that gave its reason is whole, though its last record never comes', async () => {
     const records = chat!.hello.map((event) => chat!.record(event))
@@ -206,6 +125,16 @@ describe('the end of an answer', () => {
     const { signals } = await collect(openai('gpt-test', { client }))
     expect(textShown(signals)).toBe('Hello')
     expect(seen).toMatchObject([{ body: { model: 'gpt-test', stream: true }, retries: 0 }])
+  })
+})
+
+describe('a chat whose server gives it up in the middle of a piece', () => {
+  it('ends there: what the same piece says after that is not shown', async () => {
+    const events = [content('Half'), choice({ content: ' more' }, 'error'), content(' never')]
+    const server = await serve({ pieces: [events.map(dataRecord).join('')] })
+    const { signals, failure } = await collect(openaiChat('gpt-test', { apiKey: 'k', baseURL: server.url }))
+    expect(textShown(signals)).toBe('Half more')
+    expect(failure).toMatchObject({ class: 'server', message: /gave the reply up/ })
   })
 })
 
