@@ -1,4 +1,6 @@
 // Calls over HTTP, of every wire alike. What the contract of models promises of each is not repeated here.
+import { type AddressInfo, createServer } from 'node:net'
+import { inspect } from 'node:util'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { uncounted } from './kit/answered.ts'
@@ -226,5 +228,95 @@ describe.each(wires)('an answer of $name that is not a whole reply', (wire) => {
     const { signals, failure } = await read(records(given), { [idHeader!]: 'req_9' })
     expect(failure).toMatchObject({ class: 'protocol', retryable: true, requestId: 'req_9' })
     expect(textShown(signals)).toBe('One')
+  })
+})
+
+describe.each(wires)('a refusal of $name', (wire) => {
+  const { make, idHeader } = wire
+  const apiKey = 'sk-veryverysecret'
+
+  async function refused(status: number, body: string, headers: Record<string, string> = {}) {
+    const server = await serve({
+      ...{ status, pieces: [body] },
+      headers: { 'content-type': 'application/json', ...(idHeader && { [idHeader]: 'req_1' }), ...headers },
+    })
+    const { signals, failure } = await collect(make({ apiKey, baseURL: server.url }))
+    expect(signals).toEqual([])
+    // The runtime tries again, not the SDK.
+    expect(server.arrivals).toHaveLength(1)
+    return failure!
+  }
+  const saying = (message: string, more: object = {}) => JSON.stringify({ error: { message, ...more } })
+
+  it.each([
+    [402, 'permission', false],
+    [408, 'timeout', true],
+    [409, 'server', true],
+    [413, 'context_overflow', false],
+    [422, 'invalid_request', false],
+    [429, 'rate_limited', true],
+    [501, 'server', false],
+    [502, 'server', true],
+    [503, 'overloaded', true],
+    [504, 'timeout', true],
+    [529, 'overloaded', true],
+  ])('%i in the words of a gateway is %s, retryable: %s', async (status, failureClass, retryable) => {
+    const page = '<html><h1>payload-of-the-gateway</h1></html>'
+    const failure = await refused(status, page, { 'content-type': 'text/html' })
+    expect(failure).toMatchObject({ class: failureClass, retryable, status })
+    expect(inspect(failure, { depth: 9 })).not.toContain('payload-of-the-gateway')
+  })
+
+  it('that claims to be JSON and is not is judged by its status', async () => {
+    expect(await refused(500, '{"half": ')).toMatchObject({ class: 'server', status: 500 })
+  })
+
+  it.each([
+    [{ 'retry-after': '7' }, 7000],
+    [{ 'retry-after': '0.5' }, 500],
+    [{ 'retry-after-ms': '1500.2', 'retry-after': '9' }, 1501],
+    [{ 'retry-after': new Date(Date.UTC(2026, 0, 1, 0, 0, 30)).toUTCString() }, 30_000],
+    [{ 'retry-after': new Date(Date.UTC(2025, 0, 1)).toUTCString() }, undefined],
+    [{ 'retry-after': '0' }, undefined],
+    [{ 'retry-after': 'soon' }, undefined],
+    [{}, undefined],
+  ])('with %o asks for a wait of %s ms', async (headers, waitMs) => {
+    expect((await refused(429, saying('x'), headers)).retryAfterMs).toBe(waitMs)
+  })
+
+  it('tells the vendor’s words in one bounded line, without what looks like a key', async () => {
+    const words = `bad key ${apiKey}\nand Bearer abc.def ${'long '.repeat(200)}`
+    const failure = await refused(401, saying(words))
+    expect(failure.message.length).toBeLessThan(500)
+    expect(failure.message).not.toMatch(/\n|veryverysecret|abc\.def/)
+    expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain('veryverysecret')
+  })
+
+  it('keeps the vendor’s body and headers out of the error', async () => {
+    const body = saying('no', { details: { input: 'the payload' }, innererror: 'the payload' })
+    const failure = await refused(400, body, { 'set-cookie': 'session=1' })
+    expect(inspect(failure, { depth: 9, showHidden: true })).not.toMatch(/the payload|session=1/)
+    expect(failure.toFailure()).toEqual({
+      ...{ class: 'invalid_request', message: failure.message, retryable: false, status: 400 },
+      ...(idHeader && { requestId: 'req_1' }),
+    })
+  })
+})
+
+describe.each(wires)('a connection to $name that does not come about', ({ make }) => {
+  it('because no server listens is a network failure', async () => {
+    // Given to no server: one that was free a moment ago may be another's by now.
+    const { failure } = await collect(make({ apiKey: 'k', baseURL: 'http://127.0.0.1:3' }))
+    expect(failure).toMatchObject({ class: 'network', retryable: true })
+    expect(failure?.message).toContain('ECONNREFUSED')
+  })
+
+  it('because the server hangs up is a network failure', async () => {
+    const rude = createServer((socket) => socket.destroy())
+    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve))
+    const { port } = rude.address() as AddressInfo
+    const { failure } = await collect(make({ apiKey: 'k', baseURL: `http://127.0.0.1:${port}` }))
+    await new Promise<void>((resolve) => rude.close(() => resolve()))
+    expect(failure).toMatchObject({ class: 'network', retryable: true })
   })
 })
