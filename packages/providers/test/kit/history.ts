@@ -24,9 +24,10 @@ export function body(
   messages: readonly Message[],
   given: Partial<RenderSettings> = {},
   more: Partial<ModelRequest> = {},
+  at = now,
 ): Loose {
   const all = { ...settings, ...given }
-  return renderRequest({ ...request, messages, ...more }, all, { now }).body
+  return renderRequest({ ...request, messages, ...more }, all, { now: at }).body
 }
 
 export const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
