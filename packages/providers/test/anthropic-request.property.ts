@@ -3,6 +3,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { type RenderSettings, renderRequest } from '../src/anthropic/request.ts'
+import { testRequests } from './kit/any-history.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
@@ -71,34 +72,9 @@ const requests: fc.Arbitrary<ModelRequest> = fc
 const body = (request: ModelRequest, given: RenderSettings) => renderRequest(request, given, { now: 0 }).body
 
 describe('the request that is made of any history', () => {
-  it('breaks no rule of the vendor', () => {
-    fc.assert(
-      fc.property(requests, settings, (request, given) => {
-        expect(brokenRules(body(request, given))).toEqual([])
-      }),
-      { numRuns: tries(3000) },
-    )
-  })
-
-  it('breaks none when the history ends anywhere between a reply’s results and the next reply', () => {
-    fc.assert(
-      fc.property(requests, settings, fc.nat({ max: 20 }), (request, given, cut) => {
-        const messages = request.messages.slice(0, cut)
-        fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
-        expect(brokenRules(body({ ...request, messages }, given))).toEqual([])
-      }),
-      { numRuns: tries(1500) },
-    )
-  })
-
-  it('changes nothing of what was passed in', () => {
-    fc.assert(
-      fc.property(requests, settings, (request, given) => {
-        const before = structuredClone(request)
-        body(request, given)
-        expect(request).toEqual(before)
-      }),
-    )
+  testRequests({
+    ...{ requests, settings, broken: brokenRules },
+    renderer: (given) => (request) => body(request, given),
   })
 
   it('keeps what every reply from here said, called and was answered, in order', () => {

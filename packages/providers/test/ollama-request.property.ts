@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { renderRequest } from '../src/ollama/request.ts'
 import { toToolSchema } from '../src/ollama/tools.ts'
+import { testRequests } from './kit/any-history.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
@@ -78,24 +79,9 @@ const toolSchemas: fc.Arbitrary<JsonObject> = fc
   }))
 
 describe('the request that is made of any history', () => {
-  it('breaks no rule of the server, nor of the templates of its models', () => {
-    fc.assert(
-      fc.property(requests, settings, (request, given) => {
-        expect(brokenRules(body(request, given))).toEqual([])
-      }),
-      { numRuns: tries(2000) },
-    )
-  })
-
-  it('breaks none when the history ends anywhere between a reply’s results and the next reply', () => {
-    fc.assert(
-      fc.property(requests, fc.nat({ max: 20 }), (request, cut) => {
-        const messages = request.messages.slice(0, cut)
-        fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
-        expect(brokenRules(body({ ...request, messages }))).toEqual([])
-      }),
-      { numRuns: tries(800) },
-    )
+  testRequests({
+    ...{ requests, settings, broken: brokenRules },
+    renderer: (given) => (request) => body(request, given),
   })
 
   it('breaks none with tools of any schema', () => {
@@ -105,16 +91,6 @@ describe('the request that is made of any history', () => {
         expect(brokenRules(body({ ...request, tools, toolChoice: { type: 'auto' } }))).toEqual([])
       }),
       { numRuns: tries(500) },
-    )
-  })
-
-  it('changes nothing of what was passed in', () => {
-    fc.assert(
-      fc.property(requests, settings, (request, given) => {
-        const before = structuredClone(request)
-        body(request, given)
-        expect(request).toEqual(before)
-      }),
     )
   })
 

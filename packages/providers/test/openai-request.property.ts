@@ -1,4 +1,4 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { resolveQuirks, type OpenAIChatServer, quirksByServer } from '../src/openai/options.ts'
@@ -9,7 +9,8 @@ import {
 import { type RenderSettings, renderRequest } from '../src/openai/responses-request.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
 import type { Loose } from './kit/loose.ts'
-import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
+import { begunOtherwise, testRequests, type Wire } from './kit/any-history.ts'
+import { openaiRequests } from './kit/openai-transcripts.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 import { chatSettings as chatPlain, responsesSettings as plain } from './kit/openai-requests.ts'
 import * as fc from 'fast-check'
@@ -37,13 +38,6 @@ const strictnessOf = ({ quirks }: ChatSettings) => ({
   anyName: quirks.toolNames === 'any',
 })
 
-interface Wire<Settings> {
-  readonly requests: fc.Arbitrary<ModelRequest>
-  readonly settings: fc.Arbitrary<Settings>
-  readonly renderer: (given: Settings) => (request: ModelRequest) => Loose
-  readonly broken: (body: Loose, given: Settings) => string[]
-}
-
 const responses: Wire<RenderSettings> = {
   requests: openaiRequests('responses'),
   settings,
@@ -57,41 +51,8 @@ const chat: Wire<ChatSettings> = {
   broken: (body, given) => brokenChatRules(body, strictnessOf(given)),
 }
 
-function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wire<Settings>): void {
-  it('breaks no rule of the vendor', () => {
-    fc.assert(
-      fc.property(requests, all, (request, given) => {
-        expect(broken(renderer(given)(request), given)).toEqual([])
-      }),
-      { numRuns: tries(2000) },
-    )
-  })
-
-  it('breaks none when the history ends anywhere between a reply’s results and the next reply', () => {
-    fc.assert(
-      fc.property(requests, all, fc.nat({ max: 20 }), (request, given, cut) => {
-        fc.pre(endsWhole(request.messages, cut))
-        const messages = request.messages.slice(0, cut)
-        expect(broken(renderer(given)({ ...request, messages }), given)).toEqual([])
-      }),
-      { numRuns: tries(1000) },
-    )
-  })
-
-  it('changes nothing of what was passed in', () => {
-    fc.assert(
-      fc.property(requests, all, (request, given) => {
-        const before = structuredClone(request)
-        renderer(given)(request)
-        expect(request).toEqual(before)
-      }),
-      { numRuns: tries(300) },
-    )
-  })
-}
-
 describe('the request that is made of any history for the Responses API', () => {
-  theRequest(responses)
+  testRequests(responses)
 
   it('keeps what every reply said, called and was answered, in order', () => {
     fc.assert(
@@ -148,7 +109,7 @@ describe('the request that is made of any history for the Responses API', () => 
 })
 
 describe('the request that is made of any history for Chat Completions', () => {
-  theRequest(chat)
+  testRequests(chat)
 
   it('keeps what every reply said and called, and what answered it, in order', () => {
     fc.assert(
@@ -187,21 +148,6 @@ describe('the request that is made of any history for Chat Completions', () => {
 })
 
 const hello: Message = { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }
-
-/** The first request that is not the beginning of the whole. */
-function begunOtherwise(
-  messages: readonly Message[],
-  render: (messages: readonly Message[]) => Loose[],
-): number | undefined {
-  const whole = render(messages)
-  for (const [place, message] of messages.entries()) {
-    // A call is made when the user, or a tool, has spoken.
-    if (message.role === 'assistant') continue
-    const before = render(messages.slice(0, place + 1))
-    if (JSON.stringify(whole.slice(0, before.length)) !== JSON.stringify(before)) return place
-  }
-  return undefined
-}
 
 function textsOf(messages: readonly Message[], role: 'assistant'): string[] {
   return messages.flatMap((message) =>

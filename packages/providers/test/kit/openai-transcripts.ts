@@ -1,4 +1,4 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
 import type { AssistantMessage, AssistantPart, ModelRef } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { carriedAs } from './openai-fold.ts'
@@ -112,9 +112,4 @@ function chatPart(part: AssistantPart, { extra }: Shape): AssistantPart {
       return extra % 3 === 1 ? { ...call, input: { sql: 'SELECT 1' }, ...remember({ field: 'sql' }) } : call
     }
   }
-}
-
-/** Cuts a history where a call of the model can be: never between a reply's calls and their results. */
-export function endsWhole(messages: readonly Message[], cut: number): boolean {
-  return messages[cut - 1]?.role !== 'assistant' || messages[cut]?.role !== 'tool'
 }
