@@ -419,10 +419,11 @@ const lineSource = option.valueThat(
  * time. `lines` are texts or UTF-8 bytes without their line feeds; `splitLines` makes them of a file.
  *
  * Every event is checked before it is written: its fields, its number, the laws, and that the runs which it comes from
- * lead to no circle. Events are stored as they were
- * recorded, byte for byte (in a ledger that keeps no older versions, such as `memoryLedger`, in the newest version), with the epochs of their writers; salts and hashes are this ledger's own. What is there
- * already is left as it is: the same events count as `present`, and a run that ends early is carried on. A ledger of this package
- * records of each run with new events that it was imported, when and by whom (`verifyRun` tells). When the promise resolves, all of it is durable.
+ * lead to no circle. Events are stored as they were recorded, byte for byte (in a ledger that keeps no older versions,
+ * such as `memoryLedger`, in the newest version), with the epochs of their writers; salts and hashes are this ledger's
+ * own. What is there already is left as it is: the same events count as `present`, and a run that ends early is carried
+ * on. A ledger of this package records of each run with new events that it was imported, when and by whom (`verifyRun`
+ * tells). When the promise resolves, all of it is durable.
  *
  * Rejects at the first line that cannot be imported, everything before it being imported: with `LedgerDamagedError` for
  * what is not a sound event, a file of one line that is cut off included, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the

@@ -36,14 +36,13 @@ import { listRules } from './run-rules.ts'
 
 /**
  * Options that apply beside an agent's own: of a runtime, to every agent that it drives; of a run, to every agent of
- * the run.
- * Guardrails and policies are added, filters are replaced.
+ * the run. Guardrails and policies are added, filters are replaced.
  */
 export interface RuntimeRules {
   /**
    * Decides about each call of every agent, including agents that take a conversation over, which may have an
-   * `approval` of
-   * their own. The strictest decides. That of a runtime also decides in the runs of agents that work as tools.
+   * `approval` of their own. The strictest decides. That of a runtime also decides in the runs of agents that work as
+   * tools.
    */
   readonly approval?: ApprovalPolicy | undefined
   /** Guardrails of every agent, which check before its own. */
@@ -52,8 +51,7 @@ export interface RuntimeRules {
   readonly handoffFilter?: HistoryFilter | undefined
   /**
    * After a handoff that has no `filter` of its own, the next agent sees the past folded into one message, as
-   * `foldHistory` does
-   * it; `handoffFilter` comes first.
+   * `foldHistory` does it; `handoffFilter` comes first.
    */
   readonly nestHandoffHistory?: boolean | undefined
   /**
@@ -63,8 +61,7 @@ export interface RuntimeRules {
   readonly handoffHistoryMapper?: HistoryFilter | undefined
   /**
    * Returns the messages that each model call sends, in place of the history: what `prepareTurn` does, for messages
-   * alone. It
-   * gets those that `prepareTurn` returned. It may be async.
+   * alone. It gets those that `prepareTurn` returned. It may be async.
    */
   readonly inputFilter?:
     | ((

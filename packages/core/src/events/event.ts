@@ -186,10 +186,9 @@ export interface EventBodies {
   /** Past messages were changed or removed for the model. The ledger keeps them. */
   history_edited: Attribution & { readonly edits: readonly HistoryEdit[] }
   /**
-   * The run is an edit of its session: it takes a place in it, and talks to no model. `append` adds messages, `pop`
-   * and `clear` take
-   * messages from the end of what the next run begins with; the runs before keep them. `branch` begins a session with
-   * what another has.
+   * The run is an edit of its session: it takes a place in it, and talks to no model. `append` adds messages, `pop` and
+   * `clear` take messages from the end of what the next run begins with; the runs before keep them. `branch` begins a
+   * session with what another has.
    */
   session_edited: Attribution & {
     readonly edit: SessionEdit

@@ -6,8 +6,7 @@ import type { FoldedEvent, ShownText } from './run-streams.ts'
 
 /**
  * An output as far as it is written: texts may be cut, lists and objects may lack what comes later. Numbers, `true`,
- * `false` and
- * `null` are there once they are whole.
+ * `false` and `null` are there once they are whole.
  */
 export type PartialOutput<Output> = Output extends string
   ? string

@@ -66,8 +66,8 @@ export interface StartedRun {
 }
 
 /**
- * The runs of one runtime, with one driver each: so that a run is driven once in it.
- * A driver is held as long as its run is driven or has a subscriber; otherwise the handles hold it.
+ * The runs of one runtime, with one driver each: so that a run is driven once in it. A driver is held as long as its
+ * run is driven or has a subscriber; otherwise the handles hold it.
  */
 export class RunRegistry {
   readonly parts: RuntimeParts

@@ -261,10 +261,10 @@ async function* iterateText(
 }
 
 /**
- * Several views of a run's ledger. Every subscriber gets all of a view, however late it comes;
- * each completes after the end of the run, with the feedback that it has by then, and stays open while the run is suspended.
- * Where the ledger is closed before, each
- * errors with the `LedgerUnavailableError` of any read then: it was cut off, and the run has not ended.
+ * Several views of a run's ledger. Every subscriber gets all of a view, however late it comes; each completes after the
+ * end of the run, with the feedback that it has by then, and stays open while the run is suspended. Where the ledger is
+ * closed before, each errors with the `LedgerUnavailableError` of any read then: it was cut off, and the run has not
+ * ended.
  */
 export interface RunStreams<Output = unknown> extends AsyncIterable<RuntimeEvent> {
   /**
@@ -275,8 +275,8 @@ export interface RunStreams<Output = unknown> extends AsyncIterable<RuntimeEvent
   /** The state after each event. */
   readonly state$: Observable<RunState>
   /**
-   * The model's text, message by message: each when it is whole and every check of it has
-   * passed. Nothing of it is ever taken back. `textUpdates$` has it earlier.
+   * The model's text, message by message: each when it is whole and every check of it has passed. Nothing of it is ever
+   * taken back. `textUpdates$` has it earlier.
    */
   readonly text$: Observable<string>
   /**
@@ -286,18 +286,14 @@ export interface RunStreams<Output = unknown> extends AsyncIterable<RuntimeEvent
   readonly textUpdates$: Observable<TextUpdate>
   /**
    * The output while the model writes it, from what is on record: each value is a beginning of the answer, by the
-   * agent's schema, and
-   * the last is the `output` of the result. `undefined` says that what came before is no part of the answer: an
-   * attempt failed,
-   * a guardrail took it back, the answer did not fit, or it was no answer but came before a tool call. It then begins
-   * anew. Of an agent
-   * without an output schema it is the text so far.
+   * agent's schema, and the last is the `output` of the result. `undefined` says that what came before is no part of
+   * the answer: an attempt failed, a guardrail took it back, the answer did not fit, or it was no answer but came
+   * before a tool call. It then begins anew. Of an agent without an output schema it is the text so far.
    */
   readonly partialOutput$: Observable<PartialOutput<Output> | undefined>
   /**
-   * The model's text piece by piece as it is written, until the run stops: `for await (const text of run.text())`.
-   * What is taken back of it
-   * (see `textUpdates$`) stays with its reader, and the text in its place follows.
+   * The model's text piece by piece as it is written, until the run stops: `for await (const text of run.text())`. What
+   * is taken back of it (see `textUpdates$`) stays with its reader, and the text in its place follows.
    */
   text(): AsyncGenerator<string, void, undefined>
   /** The events one by one, until the run stops. */

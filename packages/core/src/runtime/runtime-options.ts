@@ -98,10 +98,8 @@ export interface RuntimeOptions extends RuntimeRules {
 /**
  * Options of one run. Those about models and tools also apply to the agents that take over in it. Rules of the run
  * (`guardrails`, `approval`, `prepareTurn`, `outputStream`) are added to those of the runtime, filters
- * (`handoffFilter`,
- * `nestHandoffHistory`, `handoffHistoryMapper`, `inputFilter`) replace them; child runs have neither. The ledger
- * records the name and
- * the digest of such code: give it to a resume again.
+ * (`handoffFilter`, `nestHandoffHistory`, `handoffHistoryMapper`, `inputFilter`) replace them; child runs have neither.
+ * The ledger records the name and the digest of such code: give it to a resume again.
  */
 export interface RunOptions extends PastOptions, LabelOptions, RuntimeRules {
   /** Limits of this run, over those of the agent. */
@@ -132,11 +130,9 @@ export interface RunOptions extends PastOptions, LabelOptions, RuntimeRules {
    */
   readonly conversationId?: string | undefined
   /**
-   * Decides how new input joins the history of its session: returns the messages that the run begins with, the last
-   * one of the user, as in
-   * `[...history.slice(-20), input]`. Its result is on record, so that neither a resume nor a replay calls it, and the
-   * session
-   * goes on from it. It may be async. Input that joins a run under way does not get here.
+   * Decides how new input joins the history of its session: returns the messages that the run begins with, the last one
+   * of the user, as in `[...history.slice(-20), input]`. Its result is on record, so that neither a resume nor a replay
+   * calls it, and the session goes on from it. It may be async. Input that joins a run under way does not get here.
    */
   readonly onInput?: OnInput | undefined
   /** `false`: no traces are made of the run and its child runs, live or from the record. */
@@ -232,10 +228,9 @@ export interface SessionRunOptions extends Omit<
 }
 
 /**
- * A conversation of a runtime. Each edit is a run of its own in the ledger, which takes a place in the session:
- * nothing is deleted, and
- * while a run of the session is under way, an edit is refused with a `LedgerConflictError` of kind `session`, or waits
- * (`whenBusy`).
+ * A conversation of a runtime. Each edit is a run of its own in the ledger, which takes a place in the session: nothing
+ * is deleted, and while a run of the session is under way, an edit is refused with a `LedgerConflictError` of kind
+ * `session`, or waits (`whenBusy`).
  */
 export interface RuntimeSession extends Session {
   /** Adds messages to the end of the history. Input guardrails check them when the next run begins. */

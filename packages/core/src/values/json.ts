@@ -157,8 +157,8 @@ export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & 
 const frozenOnce = new WeakSet<object>()
 
 /**
- * Returns a deeply frozen copy, so that what is on record stays as it was recorded. Zero
- * loses its sign, as in JSON, so that what is live and what is read back are the same.
+ * Returns a deeply frozen copy, so that what is on record stays as it was recorded. Zero loses its sign, as in JSON, so
+ * that what is live and what is read back are the same.
  */
 export function deepFreeze<Value>(value: Value): Value {
   if (typeof value === 'number') return (value === 0 ? 0 : value) as Value

@@ -2,10 +2,8 @@ import { isJson, type Json } from './json.ts'
 
 /**
  * Reads the beginning of a JSON text: the object or list in it, as far as it is there. Strings may be cut, lists and
- * objects may lack
- * what comes later; numbers, `true`, `false` and `null` are there once they are whole. What follows the end of the
- * value is not read.
- * `undefined` if the text has a fault, or is nested deeper than a ledger takes.
+ * objects may lack what comes later; numbers, `true`, `false` and `null` are there once they are whole. What follows
+ * the end of the value is not read. `undefined` if the text has a fault, or is nested deeper than a ledger takes.
  */
 export function readPartialJson(text: string): Json | undefined {
   /** What would close the text at `end`. */

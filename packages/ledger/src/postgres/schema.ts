@@ -340,8 +340,8 @@ export function placeInSchema(statement: string, quotedSchema: string): string {
 }
 
 /**
- * A statement can set for its own transaction if the commit waits for the disk. What the
- * database or the role ask for beyond a sync, such as standbys, is left as it is.
+ * A statement can set for its own transaction if the commit waits for the disk. What the database or the role ask for
+ * beyond a sync, such as standbys, is left as it is.
  */
 export const durabilityText = {
   lazy: `set_config('synchronous_commit', 'off', true)`,

@@ -31,9 +31,9 @@ export interface AnthropicThinkingDetails {
   readonly display?: 'summarized' | 'omitted' | 'updates' | undefined
   /**
    * How the service treats earlier thinking if the beginning of the conversation has changed since, by a compaction, a
-   * handoff or other tools. `drop_block` leaves it out, and the reply's record says so; `error`
-   * refuses the request, which then goes out once more without any earlier thinking; `unset` leaves it to the account.
-   * Default: `drop_block` for models that bind their thinking, `unset` for others.
+   * handoff or other tools. `drop_block` leaves it out, and the reply's record says so; `error` refuses the request,
+   * which then goes out once more without any earlier thinking; `unset` leaves it to the account. Default: `drop_block`
+   * for models that bind their thinking, `unset` for others.
    */
   readonly onPrefixMismatch?: 'drop_block' | 'error' | 'unset' | undefined
 }
@@ -86,8 +86,8 @@ export interface AnthropicOptions extends AnthropicClientOptions, Timeouts {
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   /**
    * Tools that Anthropic runs itself, in its own words, such as
-   * `{ type: 'web_search_20260318', name: 'web_search', max_uses: 3 }`. A run with `maxCostUsd` needs the `max_uses`, since
-   * Anthropic bills each search.
+   * `{ type: 'web_search_20260318', name: 'web_search', max_uses: 3 }`. A run with `maxCostUsd` needs the `max_uses`,
+   * since Anthropic bills each search.
    */
   readonly providerTools?: readonly JsonObject[] | undefined
   /**

@@ -86,9 +86,8 @@ export interface ToolBody<Input, Context> {
 
 /**
  * TOOL EXECUTION: one start of one call. Subscribing starts it; it reports progress, then exactly one ending (or that
- * the call is settled later), and
- * completes, whatever the tool does. It never errors. Unsubscribing aborts the tool's signal, and nothing that the
- * tool does afterwards counts.
+ * the call is settled later), and completes, whatever the tool does. It never errors. Unsubscribing aborts the tool's
+ * signal, and nothing that the tool does afterwards counts.
  */
 export function runTool<Input, Context>(
   body: ToolBody<Input, Context>,
