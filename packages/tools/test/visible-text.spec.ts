@@ -1,5 +1,7 @@
+import type { Response as HttpResponse } from 'undici'
 import { describe, expect, it } from 'vitest'
-import { boundText, toVisibleText } from '../src/define/text.ts'
+import { decodePage, readBytes } from '../src/built-in/http-fetch/exchange.ts'
+import { boundText, toVisibleText, foldCase, readWithin } from '../src/define/text.ts'
 
 describe('what a reader sees of the output of a program', () => {
   it.each([
@@ -54,5 +56,97 @@ describe('a bounded text', () => {
     ['0123456789', 3, ' … (cut)'],
   ])('of %j in %i characters is %j', (text, max, bounded) => {
     expect(boundText(text, max)).toBe(bounded)
+  })
+})
+
+const characters = Array.from({ length: 0x11_0000 }, (_, point) => point)
+  .filter((point) => point < 0xd800 || point > 0xdfff)
+  .map((point) => String.fromCodePoint(point))
+
+describe('a text without its case', () => {
+  it('has each character at its place', () => {
+    expect(characters.filter((character) => foldCase(character).length !== character.length)).toEqual([])
+    const text = characters.join('')
+    expect(foldCase(text)).toHaveLength(text.length)
+  })
+
+  it('is the same for two characters exactly where a regular expression that ignores case takes them for the same', () => {
+    const cased = characters.filter(
+      (character) => character.toLowerCase() !== character || character.toUpperCase() !== character,
+    )
+    const all = cased.join('')
+    const byFold = Map.groupBy(cased, foldCase)
+    // That expression takes İ for no other letter.
+    const sameAs = (character: string): string[] =>
+      (byFold.get(foldCase(character)) ?? []).filter((each) => each !== 'İ')
+    for (const [folded, group] of byFold) {
+      const [first = folded] = group.filter((each) => each !== 'İ')
+      const escaped = `\\u{${first.codePointAt(0)?.toString(16)}}`
+      expect(all.match(new RegExp(escaped, 'giu'))).toEqual(sameAs(first))
+    }
+    expect(byFold.size).toBeGreaterThan(1_400)
+    expect(foldCase('İ')).toBe(foldCase('I'))
+  })
+
+  it('does not depend on the letters around a letter', () => {
+    expect(foldCase('ΟΔΥΣΣΕΥΣ')).toBe(foldCase('οδυσσευς'))
+    expect(foldCase('ΟΔΥΣΣΕΥΣ ΟΔΥΣΣΕΥΣΑ')).toBe('οδυσσευσ οδυσσευσα')
+  })
+})
+
+describe('a text within some bytes', () => {
+  it.each([
+    ['abc', 3, 'abc'],
+    ['abc', 2, 'ab'],
+    ['é', 1, ''],
+    ['aé', 2, 'a'],
+    ['aé', 3, 'aé'],
+    ['🪵b', 3, ''],
+    // A text that fits is left as it is, also one that begins with a byte order mark.
+    ['\uFEFFa', 4, '\uFEFFa'],
+  ])('of %j in %i bytes is %j', (text, bytesMax, within) => {
+    expect(readWithin(text, bytesMax)).toBe(within)
+  })
+})
+
+describe('bytes as text', () => {
+  const bytes = Uint8Array.of(0xe9)
+
+  it.each([
+    ['text/plain; charset=iso-8859-1', 'é'],
+    ['text/plain; CHARSET="iso-8859-1"', 'é'],
+    ['text/plain; charset=unheard-of', '\uFFFD'],
+    ['text/plain', '\uFFFD'],
+    [null, '\uFFFD'],
+  ])('under %s', (contentType, text) => {
+    expect(decodePage(bytes, contentType)).toBe(text)
+  })
+})
+
+describe('the first bytes of a body', () => {
+  /** What is read of a body that arrives in these pieces, and how many of the pieces were taken from it. */
+  async function readOf(pieces: readonly string[], bytesMax: number): Promise<readonly unknown[]> {
+    let taken = 0
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          const piece = pieces[taken++]
+          if (piece === undefined) controller.close()
+          else controller.enqueue(Buffer.from(piece))
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const { bytes, more } = await readBytes(new Response(body) as unknown as HttpResponse, bytesMax)
+    return [bytes.toString(), more, taken]
+  }
+
+  it.each<readonly [pieces: readonly string[], text: string, more: boolean, taken: number]>([
+    [['ab', 'c'], 'abc', false, 3],
+    [['abc', 'd', 'e'], 'abc', true, 2],
+    [['abcd', 'e'], 'abc', true, 1],
+    [[], '', false, 1],
+  ])('that comes as %j are %j', async (pieces, text, more, taken) => {
+    expect(await readOf(pieces, 3)).toEqual([text, more, taken])
   })
 })

@@ -1,11 +1,21 @@
 import { hostileTexts } from '@tallystick/testkit'
+import { ToolError } from '@tallystick/tools'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
+import {
+  decodePage,
+  defaultContentTypes,
+  isPage,
+  isShown,
+  readPageType,
+  readBytes,
+  describeFailure,
+} from '../../src/built-in/http-fetch/exchange.ts'
 import { toMarkdown } from '../../src/built-in/http-fetch/markdown.ts'
 import { endingOf } from '../one-call.ts'
-import { loopbackServer } from './loopback-server.ts'
+import { serve } from './loopback-server.ts'
 
 const base = 'https://a.example/dir/'
 const markdown = (html: string): string => toMarkdown(html, base, 10_000).markdown
@@ -160,7 +170,7 @@ describe('a page that is fetched', () => {
       maxBytes,
       authorization = 'Bearer key-of-eight',
     } = options
-    const server = await loopbackServer((_request, response) => {
+    const server = await serve((_request, response) => {
       response.writeHead(200, { 'content-type': type }).end(body)
     })
     onTestFinished(() => server.close())
@@ -211,5 +221,155 @@ describe('a page that is fetched', () => {
     const authorization = 'Bearer k*y[of]eight'
     const { body: escaped } = await fetched('<p>it is k*y[of]eight', { authorization })
     expect(String(escaped)).toMatch(/^it is [\\*]+$/)
+  })
+})
+
+// How the body of an answer is read: which types are shown, in which character set, and how much of it.
+
+describe('a media type', () => {
+  it.each([
+    ['text/csv', true],
+    ['TEXT/Plain ; charset=utf-8', true],
+    ['application/json', true],
+    ['application/problem+json', true],
+    ['application/x-ndjson', true],
+    ['application/xml', true],
+    ['image/svg+xml', false],
+    ['application/atom+xml', true],
+    ['application/yaml', true],
+    ['application/jsonx', false],
+    ['application/pdf', false],
+    ['', false],
+    [null, true],
+  ])('%j is shown: %j', (type, shown) => {
+    expect(isShown(type, defaultContentTypes)).toBe(shown)
+  })
+
+  it.each([
+    ['text/html; charset=utf-8', true],
+    ['application/xhtml+xml', true],
+    ['text/plain', false],
+    [null, false],
+  ])('%j is that of a page: %j', (type, page) => {
+    expect(isPage(type)).toBe(page)
+  })
+})
+
+describe('the character set of a page', () => {
+  const typeOf = (page: string, type: string | null = 'text/html') => readPageType(Buffer.from(page), type)
+  it.each([
+    ['<META CHARSET="Latin1">', 'text/html; charset=latin1'],
+    ["<meta http-equiv=x content='text/html; charset = l1'>", 'text/html; charset=l1'],
+    ['<meta charset=one><meta charset=two>', 'text/html; charset=one'],
+    ['charset=one<meta charset=two>', 'text/html; charset=two'],
+    ['<meta name=a>', 'text/html'],
+    [`${' '.repeat(1_004)}<meta charset=latin1>`, 'text/html; charset=latin1'],
+    [`${' '.repeat(1_005)}<meta charset=latin1>`, 'text/html; charset=latin'],
+  ])('that %j names', (page, type) => {
+    expect(typeOf(page)).toBe(type)
+  })
+
+  it('is that of its server, where it names one', () => {
+    expect(typeOf('<meta charset=latin1>', 'text/html; Charset=utf-8')).toBe('text/html; Charset=utf-8')
+    expect(typeOf('<meta charset=latin1>', null)).toBe('; charset=latin1')
+    expect(typeOf('', null)).toBe('')
+  })
+})
+
+describe('a text', () => {
+  it.each([
+    ['text/plain; charset=iso-8859-1', 'é'],
+    ['text/plain; charset="iso-8859-1"', 'é'],
+    ['text/plain; charset=unknown', '\ufffd'],
+    ['text/plain', '\ufffd'],
+    [null, '\ufffd'],
+  ])('of type %j is decoded', (type, text) => {
+    expect(decodePage(Uint8Array.from([0xe9]), type)).toBe(text)
+  })
+})
+
+describe('the bytes of a body', () => {
+  /** Reads so many bytes of a body of three pieces, and says how many of them were asked for. */
+  async function reading(maxBytes: number) {
+    let given = 0
+    const pieces = async function* () {
+      for (const piece of ['ab', 'cd', 'ef']) {
+        given++
+        yield Buffer.from(piece)
+      }
+    }
+    const { bytes, more } = await readBytes({ body: pieces() } as never, maxBytes)
+    return [bytes.toString(), more, given]
+  }
+
+  it('are read as far as is asked for', async () => {
+    expect(await reading(6)).toEqual(['abcdef', false, 3])
+    expect(await reading(5)).toEqual(['abcde', true, 3])
+    expect(await reading(3)).toEqual(['abc', true, 2])
+    expect(await reading(1)).toEqual(['a', true, 1])
+    expect(await readBytes({ body: null } as never, 5)).toEqual({ bytes: Buffer.alloc(0), more: false })
+  })
+})
+
+const coded = (code: unknown, cause?: unknown) => Object.assign(new Error('secret', { cause }), { code })
+/** An error within so many others. */
+const within = (depth: number, error: Error): Error =>
+  depth === 0 ? error : within(depth - 1, new TypeError('fetch failed', { cause: error }))
+const cyclic = new Error('secret')
+cyclic.cause = cyclic
+
+describe('a failed request', () => {
+  it.each<[unknown, string]>([
+    [coded('ECONNREFUSED'), 'the server refused the connection (ECONNREFUSED)'],
+    [coded('ECONNRESET'), 'the server closed the connection (ECONNRESET)'],
+    [coded('EAI_AGAIN'), 'the name of the host cannot be looked up now (EAI_AGAIN)'],
+    [coded('EHOSTUNREACH'), 'there is no way to the host (EHOSTUNREACH)'],
+    [coded('ENETUNREACH'), 'there is no way to the host (ENETUNREACH)'],
+    [coded('ENOTFOUND'), 'there is no host of that name (ENOTFOUND)'],
+    [coded('ETIMEDOUT'), 'the server did not answer the connection (ETIMEDOUT)'],
+    [coded('UND_ERR_CONNECT_TIMEOUT'), 'the server did not answer the connection (UND_ERR_CONNECT_TIMEOUT)'],
+    [coded('UND_ERR_HEADERS_OVERFLOW'), 'the headers of the answer are too large (UND_ERR_HEADERS_OVERFLOW)'],
+    [coded('UND_ERR_SOCKET'), 'the server closed the connection (UND_ERR_SOCKET)'],
+    ...['CERT_HAS_EXPIRED', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'ERR_TLS_X', 'ERR_SSL_X'].map(
+      (code): [unknown, string] => [coded(code), `the connection cannot be trusted (${code})`],
+    ),
+    [coded('EODD'), 'the request failed (EODD)'],
+    [coded('a secret'), 'the request failed'],
+    [coded(7), 'the request failed'],
+    [coded('a secret', coded('ECONNRESET')), 'the server closed the connection (ECONNRESET)'],
+    [coded('ENOTFOUND', coded('ECONNRESET')), 'there is no host of that name (ENOTFOUND)'],
+    [within(7, coded('ECONNRESET')), 'the server closed the connection (ECONNRESET)'],
+    [within(8, coded('ECONNRESET')), 'the request failed'],
+    [
+      new AggregateError([coded('ECONNREFUSED'), coded('ENOTFOUND')]),
+      'the server refused the connection (ECONNREFUSED)',
+    ],
+    [
+      new AggregateError([], 'secret', { cause: coded('ENOTFOUND') }),
+      'there is no host of that name (ENOTFOUND)',
+    ],
+    [cyclic, 'the request failed'],
+    ['a secret', 'the request failed'],
+    [undefined, 'the request failed'],
+  ])('of %s is named by its code, and by nothing that a library says', (thrown, reason) => {
+    expect(describeFailure(thrown, (text) => text)).toMatchObject({
+      ...{ name: 'ToolError', message: `There is no answer: ${reason}.`, outcome: 'failed' },
+    })
+  })
+
+  it('of a port that no client connects to names the port', () => {
+    expect(describeFailure(within(1, new Error('bad port')), (text) => text).message).toMatch(
+      /^The port of that URL/,
+    )
+  })
+
+  it('that a rule refused is named in the outermost words of ours, with its outcome, and masked', () => {
+    const inner = new ToolError('inner')
+    const refused = Object.assign(new ToolError('No entry for swordfish', { outcome: 'timed_out' }), {
+      cause: inner,
+    })
+    const failure = describeFailure(within(1, refused), (text) => text.replace('swordfish', '***'))
+    expect(failure).toBeInstanceOf(ToolError)
+    expect(failure).toMatchObject({ message: 'No entry for ***', outcome: 'timed_out' })
   })
 })

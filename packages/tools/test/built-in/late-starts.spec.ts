@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { runStatement } from '../../src/built-in/sql-query/sqlite-statement.ts'
 import { endingOf } from '../one-call.ts'
 import { HeldTimers } from './held-timers.ts'
-import { loopbackServer } from './loopback-server.ts'
+import { serve } from './loopback-server.ts'
 import { createShopDatabase, openToWrite } from './shop-database.ts'
 
 const didNotRun = (why: string): object => ({
@@ -187,7 +187,7 @@ describe('a request over HTTP', () => {
 
   it('that is led to where nothing is reached in time was sent, and says so', async () => {
     const timers = new HeldTimers()
-    const server = await loopbackServer((_request, response) =>
+    const server = await serve((_request, response) =>
       response.writeHead(302, { location: 'http://slow.example/' }).end(),
     )
     closing.push(() => server.close())

@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
 
 /** A request as a server received it. */
 export interface Received {
@@ -23,8 +24,11 @@ export interface LoopbackServer {
   close(): Promise<void>
 }
 
-/** Brings a server up at a free port. The listener is called once the request's body is there. */
-export async function loopbackServer(
+/**
+ * Brings a server up at a free port until the test ends, which waits for its connections: no call may leave one open. The
+ * listener is called once the request's body is there.
+ */
+export async function serve(
   listener: RequestListener,
   server: Server = createServer(),
   scheme = 'http',
@@ -44,12 +48,14 @@ export async function loopbackServer(
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const place = `127.0.0.1:${port}`
+  const close = (): Promise<void> => new Promise((resolve) => void server.close(() => resolve()))
+  onTestFinished(close)
   return {
     port,
     place,
     origin: `${scheme}://${place}`,
     received,
     connections: () => connections,
-    close: () => new Promise((resolve) => void server.close(() => resolve())),
+    close,
   }
 }

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigurationError, joinText } from '@tallystick/core'
-import type { Tool } from '@tallystick/core'
+import { ConfigurationError, joinText, type Tool } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { afterAll, describe, expect, it } from 'vitest'
 import { effort } from '../../../../scripts/testing/effort.ts'
+import { ShownRows, type StatementReply, toAnswer } from '../../src/built-in/sql-query/answer.ts'
 import { runStatement } from '../../src/built-in/sql-query/sqlite-statement.ts'
 import { callContext, endingOf, toolRun } from '../one-call.ts'
 import { createShopDatabase } from './shop-database.ts'
@@ -315,5 +315,123 @@ describe('defining it', () => {
     expect(ending.type === 'tool_ended' && joinText(ending.content)).toBe(
       '{"columns":["max(n)"],"rows":[[1000]]}',
     )
+  })
+})
+
+// Which rows of a statement are shown. The tools for SQLite and Postgres share this; here it runs without a database.
+
+/** `["a"]`, the columns, takes 5 bytes; each of these rows takes 6, with the comma before it. */
+const columns = ['a']
+const row = (): readonly string[] => ['x']
+const bounds = (maxRows: number, maxBytes: number) => ({ maxRows, maxBytes, timeoutMs: 1, lockTimeoutMs: 1 })
+const fails = (): never => {
+  throw new Error('made into JSON')
+}
+
+describe('the rows that are shown', () => {
+  it('given as many rows as may be shown, when all of them fit, then nothing is said to be cut', () => {
+    const shown = new ShownRows(columns, bounds(2, 100))
+    expect([shown.add(1, row), shown.add(1, row)]).toEqual([true, true])
+    expect(shown.ending()).toEqual({ kind: 'rows', columns, rows: [['x'], ['x']] })
+  })
+
+  it('given one row more than may be shown, when it comes, then it is not made, and the rows are cut', () => {
+    const shown = new ShownRows(columns, bounds(1, 100))
+    shown.add(1, row)
+    expect(shown.add(1, fails)).toBe(false)
+    expect(shown.ending()).toMatchObject({ rows: [['x']], cut: 'rows' })
+  })
+
+  it('given bytes for columns and rows, when the next row would pass them, then it is left out', () => {
+    const exact = new ShownRows(columns, bounds(9, 5 + 2 * 6))
+    expect([exact.add(1, row), exact.add(1, row), exact.add(0, row)]).toEqual([true, true, false])
+    expect(exact.ending()).toMatchObject({ rows: [['x'], ['x']], cut: 'bytes' })
+    const short = new ShownRows(columns, bounds(9, 5 + 2 * 6 - 1))
+    expect([short.add(1, row), short.add(1, row)]).toEqual([true, false])
+    expect(short.ending()).toMatchObject({ rows: [['x']], cut: 'bytes' })
+  })
+
+  it('given text of several bytes a character, when it is counted, then in bytes', () => {
+    const shown = new ShownRows(['ä'], bounds(9, 6 + 7))
+    expect(shown.add(1, () => ['ä'])).toBe(true)
+    expect(shown.add(1, () => [])).toBe(false)
+    expect(shown.ending()).toMatchObject({ rows: [['ä']], cut: 'bytes' })
+  })
+
+  it('given a row that is known to be too large, when it comes, then it is not made', () => {
+    const shown = new ShownRows(columns, bounds(9, 5 + 6))
+    expect(shown.add(7, fails)).toBe(false)
+    expect(shown.ending()).toEqual({ kind: 'rows', columns, rows: [], cut: 'bytes' })
+    expect(new ShownRows(columns, bounds(9, 5 + 6)).add(6, row)).toBe(true)
+  })
+
+  it('given rows that were cut, when smaller ones follow, then none of them is shown, and the first reason holds', () => {
+    const shown = new ShownRows(columns, bounds(1, 5 + 6))
+    expect(shown.add(7, fails)).toBe(false)
+    expect(shown.add(1, fails)).toBe(false)
+    expect(shown.cut('rows')).toBe(false)
+    expect(shown.ending()).toEqual({ kind: 'rows', columns, rows: [], cut: 'bytes' })
+  })
+})
+
+describe('the answer to a statement', () => {
+  const bounds = { maxRows: 3, maxBytes: 900, timeoutMs: 250, lockTimeoutMs: 250 }
+  const answer = (reply: StatementReply): unknown => toAnswer(reply, bounds)
+
+  function errorOf(reply: StatementReply): unknown {
+    try {
+      return answer(reply)
+    } catch (error) {
+      return error
+    }
+  }
+
+  const rows = [[1, 'a']]
+
+  it('shows columns and rows, without a note where all rows are shown', () => {
+    expect(answer({ kind: 'rows', columns: ['id', 'name'], rows })).toEqual({ columns: ['id', 'name'], rows })
+  })
+
+  it('says which bound cut the rows, and how to ask for less', () => {
+    const cutTo = (cut: 'rows' | 'bytes', shown: readonly (readonly (string | number)[])[]): unknown =>
+      answer({ kind: 'rows', columns: ['id'], rows: shown, cut })
+    expect(cutTo('rows', rows)).toMatchObject({ note: expect.stringContaining('Only the first 3 rows') })
+    expect(cutTo('bytes', rows)).toMatchObject({
+      note: expect.stringMatching(/^Only the first 1 rows are shown: more would be over 900 bytes\./),
+    })
+    expect(cutTo('bytes', [])).toMatchObject({
+      note: expect.stringMatching(/^No row is shown: the first alone would be over 900 bytes\./),
+    })
+  })
+
+  it('is an error that names the time of a statement that was stopped, and counts as timed out', () => {
+    expect(errorOf({ kind: 'timed_out' })).toMatchObject({
+      name: 'ToolError',
+      outcome: 'timed_out',
+      message: expect.stringContaining('not finished after 250 ms'),
+    })
+  })
+
+  it('is an error that says that a statement did not run, and that the same call may succeed', () => {
+    expect(errorOf({ kind: 'not_started', why: 'it was late' })).toMatchObject({
+      ...{ name: 'ToolError', outcome: 'failed', retryable: true },
+      message:
+        'The statement did not run: it was late. The statement is not the cause: make the same call again, or continue without it.',
+    })
+  })
+
+  it('is an error that names the memory of a statement that needed too much', () => {
+    const error = errorOf({ kind: 'out_of_memory' })
+    expect(error).toMatchObject({ name: 'ToolError', message: expect.stringContaining('too much memory') })
+    expect(error).not.toMatchObject({ outcome: 'timed_out' })
+  })
+
+  it('is the error of the database, with the tables where they are known', () => {
+    expect(errorOf({ kind: 'failed', message: 'no such table: x' })).toMatchObject({
+      message: 'no such table: x',
+    })
+    expect(errorOf({ kind: 'failed', message: 'no such table: x', schema: 'y (id)' })).toMatchObject({
+      message: 'no such table: x\nThe tables and views are:\ny (id)',
+    })
   })
 })

@@ -1,9 +1,12 @@
-import { joinText } from '@tallystick/core'
-import { type ManualClock, manualClock } from '@tallystick/testkit'
+import { joinText, type Tool } from '@tallystick/core'
 import type { Json, ResultPart } from '@tallystick/core/vocabulary'
+import { type ManualClock, manualClock } from '@tallystick/testkit'
 import type { HttpServer, McpManager } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
-import { connect, tick } from './connected.ts'
+import { startDeadline, pauseAll } from '../../src/mcp/deadline.ts'
+import { HeldTimers } from '../built-in/held-timers.ts'
+import { callContext, endingOf } from '../one-call.ts'
+import { connect, tick, connectFaulty } from './connected.ts'
 import { type TaskPlan, type TaskServer, taskServer } from './servers/task-server.ts'
 
 const done = { content: [{ type: 'text', text: 'worked' }] }
@@ -169,6 +172,93 @@ describe('a call that a server takes as a task', () => {
   it('leaves no timer when it has ended', async () => {
     const { manager, clock } = await connected({ states: [working, completed], result: done })
     await ended(manager.call('bad', 'work', {}), clock)
+    expect(clock.pending).toBe(0)
+  })
+})
+
+/** What the server got beside the input of a call. */
+async function metaOf({ tools }: McpManager): Promise<unknown> {
+  const tool = tools.find(({ origin }) => origin?.name === 'meta') as Tool
+  return JSON.parse((await endingOf(tool, {})).text)
+}
+
+describe('a call of a server', () => {
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+
+  it('carries its place in a trace', async () => {
+    const { toolCallId } = callContext
+    const manager = await connectFaulty(
+      {},
+      { traceparent: (call) => (call.toolCallId === toolCallId ? traceparent : undefined) },
+    )
+    expect(await metaOf(manager)).toMatchObject({ traceparent })
+  })
+
+  it('is made without one where none can be had', async () => {
+    const manager = await connectFaulty({}, { traceparent: () => Promise.reject(new Error('no ledger')) })
+    expect(await metaOf(manager)).not.toHaveProperty('traceparent')
+  })
+})
+
+describe('the time of a call', () => {
+  it('ends after a time without progress, or as a whole', async () => {
+    for (const over of [10, 100]) {
+      const timers = new HeldTimers()
+      const deadline = startDeadline(timers, 10, 100)
+      deadline.progress()
+      expect(timers.count).toBe(2)
+      await timers.fire(over)
+      expect(deadline.signal.reason).toMatchObject({ name: 'TimeoutError' })
+      expect(timers.count).toBe(0)
+      deadline.progress()
+      expect(timers.count).toBe(0)
+    }
+  })
+
+  it('stands still while a person decides, also where several questions are open', () => {
+    const timers = new HeldTimers()
+    const deadline = startDeadline(timers, 10, 100)
+    deadline.pause()
+    deadline.pause()
+    deadline.resume()
+    deadline.progress()
+    expect(timers.count).toBe(0)
+    deadline.resume()
+    expect(timers.count).toBe(2)
+  })
+
+  it('sets no timer any more once the call has ended', () => {
+    const timers = new HeldTimers()
+    const deadline = startDeadline(timers, 10, 100)
+    deadline.pause()
+    deadline.stop()
+    deadline.resume()
+    deadline.progress()
+    expect(timers.count).toBe(0)
+    expect(deadline.signal.aborted).toBe(false)
+  })
+})
+
+describe('calls while a person answers for one of them', () => {
+  it('stand still; one that begins meanwhile has its time prolonged by progress, then and later', () => {
+    const clock = manualClock()
+    const asking = startDeadline(clock, 1_000, 10_000)
+    const deadlines = new Set([asking])
+    const runAgain = pauseAll(deadlines)
+    const late = startDeadline(clock, 1_000, 10_000)
+    deadlines.add(late)
+    for (let report = 0; report < 3; report++) {
+      clock.advance(900)
+      late.progress()
+    }
+    runAgain()
+    clock.advance(900)
+    expect([asking.signal.aborted, late.signal.aborted]).toEqual([false, false])
+    late.progress()
+    clock.advance(900)
+    expect([asking.signal.aborted, late.signal.aborted]).toEqual([true, false])
+    clock.advance(100)
+    expect(late.signal.aborted).toBe(true)
     expect(clock.pending).toBe(0)
   })
 })

@@ -1,11 +1,17 @@
+import childProcess, { type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
-import { manualClock } from '@tallystick/testkit'
 import { joinText } from '@tallystick/core'
 import type { Json } from '@tallystick/core/vocabulary'
-import { describe, expect, it } from 'vitest'
+import { manualClock } from '@tallystick/testkit'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { isUnknownSession } from '../../src/mcp/fetch.ts'
 import { endingOf } from '../one-call.ts'
-import { connect, said, tick } from './connected.ts'
+import { connect, said, tick, isAlive } from './connected.ts'
 import { everythingAt, modernServer, served, sessionServer } from './servers/http-servers.ts'
+import { shellServer } from './servers/shell-server.ts'
 
 describe('a server at a URL', () => {
   it('that others wrote is reached over Streamable HTTP', async () => {
@@ -189,4 +195,118 @@ describe('a server at a URL', () => {
     clock.advance(500)
     await expect(call).rejects.toMatchObject({ outcome: 'timed_out' })
   })
+})
+
+// HTTP 400 of a server: one that does not know the session ran nothing, another may have.
+
+const unknown = [
+  'Error POSTing to endpoint: {"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}',
+  'Bad Request: Mcp-Session-Id header is required',
+  'Bad Request: Server not initialized',
+  'Missing session ID',
+  'missing sessionId',
+  'No session',
+  'No such session: 7',
+  'Unknown session 0197-aa',
+  'Unrecognized session',
+  'Invalid session_id',
+  'Expired session.',
+  'Could not find session for id 7',
+  'Session not found',
+  'Session 0197aa does not exist',
+  'The session has expired',
+  'session_expired',
+  'Session has been terminated',
+  'The session id is not valid.',
+  'session id is invalid',
+  'Session ID missing',
+  'Session unknown',
+  'the session is not known',
+]
+
+const other = [
+  'The session is full: 12 of 12 seats are taken.',
+  'Every session of the course needs a date.',
+  'You obsession not found',
+  'Session 7 was booked; the room was not found',
+  'Possession unknown',
+  'The order is unknown. Ask the session chair.',
+  'invalid date of session',
+  `${'x'.repeat(2_000)} session not found`,
+  'Invalid arguments',
+  '',
+]
+
+describe('an answer with HTTP 400', () => {
+  it.each(unknown)('%j says that the session is unknown', (text) => {
+    expect(isUnknownSession(text)).toBe(true)
+  })
+
+  it.each(other)('%j does not', (text) => {
+    expect(isUnknownSession(text)).toBe(false)
+  })
+
+  it.each([
+    ['No valid session ID provided', 2],
+    ['The session is full.', 1],
+  ])('"%s" has the call made %i times', async (body, times) => {
+    const server = await sessionServer()
+    let calls = 0
+    const gateway: typeof fetch = async (url, init) => {
+      if (typeof init?.body !== 'string' || !init.body.includes('tools/call')) return await fetch(url, init)
+      return ++calls === 1 ? new Response(body, { status: 400 }) : await fetch(url, init)
+    }
+    const manager = await connect({ bad: { url: server.url, fetch: gateway } }, { reconnect: { baseMs: 1 } })
+    const answer = await said(manager, 'echo', { text: 'hi' }).catch((error: Error) => error.message)
+    expect(answer).toBe(
+      times === 2 ? 'hi' : `The server answered with HTTP 400: Error POSTing to endpoint: ${body}`,
+    )
+    expect(calls).toBe(times)
+  })
+})
+
+// A host that is killed takes its servers along, with all that they started.
+
+const { spawn } = childProcess
+
+const host = `
+import { mcpTools } from '@tallystick/tools/mcp'
+const mcp = await mcpTools({ servers: { bad: { command: process.execPath, args: [process.argv[1]] } } })
+const [{ text: pid }] = await mcp.call('bad', 'pid', {})
+const [{ text: child }] = await mcp.call('bad', 'spawn', { detached: process.platform === 'linux' })
+const [{ text: sibling }] = await mcp.call('bad', 'spawn', {})
+process.stdout.write(pid + ' ' + child + ' ' + sibling)
+setInterval(() => {}, 1000)
+`
+
+it('ends servers when their host is killed', { timeout: 60_000 }, async () => {
+  const server = fileURLToPath(new URL('servers/faulty-server.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', host, server], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [said] = (await once(child.stdio[1], 'data')) as [Buffer]
+  const pids = String(said).split(' ').map(Number)
+  expect(pids.map(isAlive)).toEqual([true, true, true])
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  await expect.poll(() => pids.map(isAlive), { timeout: 30_000 }).toEqual([false, false, false])
+})
+
+it('given servers that are closed, then what watches over their processes has ended as well', async () => {
+  const children: ChildProcess[] = []
+  const spy = vi.spyOn(childProcess, 'spawn').mockImplementation((...given: Parameters<typeof spawn>) => {
+    const child = spawn(...given)
+    children.push(child)
+    return child
+  })
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    spy.mockRestore()
+    syncBuiltinESMExports()
+  })
+  const manager = await connect({ own: shellServer({ tools: { work: 'answer' } }) })
+  await manager.close()
+  expect(children).toHaveLength(2)
+  for (const { exitCode, signalCode } of children) expect(exitCode ?? signalCode).not.toBeNull()
 })

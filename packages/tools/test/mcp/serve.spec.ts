@@ -1,11 +1,21 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { createConnection } from 'node:net'
-import { agentTool, createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
-import { manualClock, scriptedModel } from '@tallystick/testkit'
+import { PassThrough } from 'node:stream'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  joinText,
+  ConfigurationError,
+  handoff,
+  type Tool,
+} from '@tallystick/core'
 import type { Json } from '@tallystick/core/vocabulary'
-import { type McpManager, serveMcp, type ServeMcpOptions } from '@tallystick/tools/mcp'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { manualClock, scriptedModel } from '@tallystick/testkit'
+import { type McpManager, serveMcp, type ServeMcpOptions, type ServedMcp } from '@tallystick/tools/mcp'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { connect, tick } from './connected.ts'
 import { ownTools } from './servers/own-tools.ts'
 import { ownServer } from './servers/real-servers.ts'
@@ -225,5 +235,132 @@ describe('tools served over standard input and output', () => {
     await expect(call).rejects.toThrow('enough')
     expect(joinText(await mcp.call('own', 'counter', { task: 'One and two?' }))).toBe('It is three.')
     await expect(mcp.call('own', 'ad', {})).rejects.toThrow('Did you mean add?')
+  })
+})
+
+// How serving ends: over HTTP, and over the standard input of this process.
+
+/** A call of the tool `slow` that runs. */
+async function runningCall(server: ServedMcp, era: 'auto' | 'legacy'): Promise<void> {
+  const mcp = await connect({ own: { url: server.url ?? '', era } })
+  const reports: Json[] = []
+  const call = mcp.call('own', 'slow', {}, { onProgress: (data) => void reports.push(data) })
+  call.catch(() => {})
+  while (reports.length === 0) await tick()
+}
+
+describe('tools served over HTTP', () => {
+  it('given a call of a client of an older revision, when they are closed, then the tool is stopped, and both ways to close are one', async () => {
+    const { slow, stopped } = ownTools()
+    const server = await serveMcp([slow], { http: {} })
+    await runningCall(server, 'legacy')
+    const closed = server.close()
+    expect(stopped).toEqual(['the client cancelled the call'])
+    expect(server.close()).toBe(closed)
+    expect(server[Symbol.asyncDispose]()).toBe(closed)
+    await closed
+    await server.closed
+    await expect(fetch(server.url ?? '')).rejects.toThrow('fetch failed')
+  })
+})
+
+describe('tools served over standard input and output', () => {
+  it('given a client that asks, when its side ends, then a tool that runs is stopped, and serving is over', async () => {
+    const [input, output] = [new PassThrough(), new PassThrough()]
+    const spies = [
+      vi.spyOn(process, 'stdin', 'get').mockReturnValue(input as never),
+      vi.spyOn(process, 'stdout', 'get').mockReturnValue(output as never),
+    ]
+    onTestFinished(() => spies.forEach((spy) => spy.mockRestore()))
+    const { slow, stopped } = ownTools()
+    const server = await serveMcp([slow])
+    expect(server.url).toBeUndefined()
+    const ask = (message: object): void =>
+      void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    const clientInfo = { name: 'test', version: '1' }
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
+    ask({ id: 1, method: 'initialize', params })
+    ask({ method: 'notifications/initialized' })
+    ask({ id: 2, method: 'tools/call', params: { name: 'slow', _meta: { progressToken: 7 } } })
+    let said = ''
+    output.on('data', (chunk: Buffer) => (said += String(chunk)))
+    while (!said.includes('"progressToken":7')) await tick()
+    input.end()
+    await server.closed
+    expect(stopped).toEqual(['the client cancelled the call'])
+  })
+})
+
+// Which options and tools can be served, and at which hosts.
+
+const { add } = ownTools()
+const token = 'token-0123456789'
+const agent = defineAgent({
+  ...{ name: 'a', description: 'b', instructions: '', model: scriptedModel([]), tools: [] },
+})
+const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent] })
+
+/** The URL at which tools are served, until the test ends. */
+async function urlOf(options: ServeMcpOptions, tools: readonly Tool[] = [add]): Promise<string> {
+  const server = await serveMcp(tools, options)
+  onTestFinished(() => server.close())
+  return server.url ?? ''
+}
+
+const refusal = async (options: object, tools?: readonly Tool[]): Promise<unknown> =>
+  await urlOf(options, tools).catch((error: unknown) => error)
+
+describe('the options of serveMcp', () => {
+  it.each([
+    [{ port: 1 }, 'port is not an option. Did you mean http?'],
+    [{ transport: 'http' }, 'transport is not an option. Did you mean http?'],
+    [{ onApproval: () => true }, 'onApproval is not an option. Did you mean approve?'],
+    ...[-1, 0.5, 65_536, '80'].map((port) => [{ http: { port } }, 'expected a port from 1 to 65535']),
+  ] as [object, string][])('given %o, then they are refused: %s', async (options, why) => {
+    const error = await refusal(options)
+    expect(error).toBeInstanceOf(ConfigurationError)
+    expect(error).toMatchObject({ message: expect.stringContaining(why) as string })
+  })
+
+  it('given the port of another server, then it says that it cannot listen there; given a free one or 0, it does', async () => {
+    const url = new URL(await urlOf({ http: { port: 0 }, context: { user: 'ada' } }))
+    expect(url.pathname).toBe('/mcp')
+    const taken = await refusal({ http: { port: Number(url.port) } })
+    expect(taken).toBeInstanceOf(ConfigurationError)
+    expect(taken).toMatchObject({
+      message: expect.stringContaining(`it cannot listen at 127.0.0.1:${url.port} (`) as string,
+    })
+    // The largest port: another program may listen there.
+    expect(await refusal({ http: { port: 65_535 } })).toSatisfy(
+      (answer) => answer === 'http://127.0.0.1:65535/mcp' || String(answer).includes('cannot listen'),
+    )
+  })
+
+  it.each([
+    ['localhost', undefined, /^http:\/\/localhost:\d+\/mcp$/],
+    ['127.1.2.3', undefined, /^http:\/\/127\.1\.2\.3:\d+\/mcp$/],
+    ['0.0.0.0', token, /^http:\/\/0\.0\.0\.0:\d+\/mcp$/],
+    // A machine may have no such address.
+    ['::1', undefined, /^http:\/\/\[::1\]:\d+\/mcp$|cannot listen at ::1:0/],
+  ])('given the host %s and the token %s, then it is served there', async (host, given, url) => {
+    expect(String(await refusal({ http: { host, token: given } }))).toMatch(url)
+  })
+})
+
+describe('the tools of serveMcp', () => {
+  it('given an agent and a runtime, then it is served; given another tool that is a run, it is not', async () => {
+    expect(await urlOf({ http: {}, runtime }, [agentTool(agent)])).toContain('/mcp')
+    const other = { ...add, child: { agent: 'a' } } as unknown as Tool
+    expect(await refusal({ http: {}, runtime }, [other])).toMatchObject({
+      message:
+        'serveMcp: the tool add is an agent, which only a runtime runs. Give the runtime as an option.',
+    })
+  })
+
+  it('given a handoff, then it is refused', async () => {
+    const { tool } = handoff(agent)
+    expect(await refusal({ http: {}, runtime }, [tool])).toMatchObject({
+      message: `serveMcp: the tool ${tool.name} hands a conversation over, and a client's call has no conversation.`,
+    })
   })
 })

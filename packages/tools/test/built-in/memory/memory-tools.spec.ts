@@ -10,56 +10,63 @@ import {
   memoryLedger,
   type RunOptions,
   joinText,
+  type RunId,
 } from '@tallystick/core'
-import { mortalLedger, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
-import type { JsonObject, ToolCallId } from '@tallystick/core/vocabulary'
+import type { JsonObject, ToolCallId, EventOf, ParentRef } from '@tallystick/core/vocabulary'
+import { mortalLedger, scriptedModel, type ScriptedStep, sampleRunId } from '@tallystick/testkit'
 import { type MemoryOptions, type MemoryStore, memoryTools, sqliteMemory } from '@tallystick/tools/memory'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-
-let folder: string
-let store: MemoryStore
-let files = 0
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tallystick-memory-tools-'))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
-
-const member = () => Promise.resolve()
-const members = {
-  ...{ save: member, savedUnder: member, remove: member, wasRemovedUnder: member },
-  ...{ search: member, list: member, erase: member, close: member },
-}
-const at = Date.parse('2026-11-24T10:00:00Z')
-
-interface Called {
-  readonly outcome: string
-  readonly text: string
-}
-
-/** Runs that make one call each, of the tools over one store. */
-function stage(options: Partial<MemoryOptions> = {}, ledger: Ledger = memoryLedger()) {
-  store = sqliteMemory(join(folder, `${++files}.db`))
-  const tools = memoryTools({ store, ledger, now: () => at, ...options })
-  const play = async (steps: readonly ScriptedStep[], given: RunOptions): Promise<readonly Called[]> => {
-    const agent = defineAgent({ name: 'desk', instructions: 'Help.', model: scriptedModel(steps), tools })
-    const { messages } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.', given).result
-    return messages.flatMap((message) =>
-      message.role === 'tool'
-        ? message.results.map(({ outcome, content }) => ({ outcome, text: joinText(content) }))
-        : [],
-    )
-  }
-  const call = async (name: string, input: JsonObject, given: RunOptions = { subject: 'ann' }) => {
-    const called = await play([{ toolCalls: [{ name, input }] }, { text: 'Done.' }], given)
-    return called.at(-1)!
-  }
-  return { tools, play, call, ledger }
-}
-
-const success = (text: string): Called => ({ outcome: 'success', text })
-const failed = (text: string): Called => ({ ...success(text), outcome: 'failed' })
+import {
+  readRecordedOwner,
+  listIndexWords,
+  mayContinue,
+  toSearchPhrases,
+} from '../../../src/built-in/memory/memory-store.ts'
 
 describe('memoryTools', () => {
+  let folder: string
+  let store: MemoryStore
+  let files = 0
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tallystick-memory-tools-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  const member = () => Promise.resolve()
+  const members = {
+    ...{ save: member, savedUnder: member, remove: member, wasRemovedUnder: member },
+    ...{ search: member, list: member, erase: member, close: member },
+  }
+  const at = Date.parse('2026-11-24T10:00:00Z')
+
+  interface Called {
+    readonly outcome: string
+    readonly text: string
+  }
+
+  /** Runs that make one call each, of the tools over one store. */
+  function stage(options: Partial<MemoryOptions> = {}, ledger: Ledger = memoryLedger()) {
+    store = sqliteMemory(join(folder, `${++files}.db`))
+    const tools = memoryTools({ store, ledger, now: () => at, ...options })
+    const play = async (steps: readonly ScriptedStep[], given: RunOptions): Promise<readonly Called[]> => {
+      const agent = defineAgent({ name: 'desk', instructions: 'Help.', model: scriptedModel(steps), tools })
+      const { messages } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.', given).result
+      return messages.flatMap((message) =>
+        message.role === 'tool'
+          ? message.results.map(({ outcome, content }) => ({ outcome, text: joinText(content) }))
+          : [],
+      )
+    }
+    const call = async (name: string, input: JsonObject, given: RunOptions = { subject: 'ann' }) => {
+      const called = await play([{ toolCalls: [{ name, input }] }, { text: 'Done.' }], given)
+      return called.at(-1)!
+    }
+    return { tools, play, call, ledger }
+  }
+
+  const success = (text: string): Called => ({ outcome: 'success', text })
+  const failed = (text: string): Called => ({ ...success(text), outcome: 'failed' })
+
   it('saves, finds, lists and deletes what later runs of the same subject ask for', async () => {
     const { call } = stage()
     expect(await call('save_memory', { text: 'Ann is allergic to nuts.' })).toEqual(
@@ -296,5 +303,103 @@ describe('memoryTools', () => {
   it('takes the most of each bound', () => {
     expect(stage({ maxChars: 10_000, maxMemories: 100_000, maxShown: 100 }).tools).toHaveLength(4)
     expect(stage().tools[2]!.inputSchema).toMatchObject({ properties: { text: { maxLength: 2_000 } } })
+  })
+})
+
+// Whose memories a run uses: the ledger says so, by the start of the run or of those that its session comes from.
+
+type Start = Partial<Pick<EventOf<'run_started'>, 'sessionId' | 'subject' | 'parent'>>
+
+/** A ledger with the starts of runs 0, 1, 2 …, and nothing else. */
+function startsOf(starts: readonly Start[]): Pick<Ledger, 'read'> {
+  return {
+    async *read(runId: RunId) {
+      const start = starts[starts.findIndex((_, index) => sampleRunId(index) === runId)]
+      if (start) yield { type: 'run_started', runId, seq: 1, ...start } as EventOf<'run_started'>
+    },
+  }
+}
+
+const childOf = (ordinal: number): { readonly parent: ParentRef } => ({
+  parent: { runId: sampleRunId(ordinal), seq: 1, relation: 'child' },
+})
+
+/** Run 0 is a child of run 1, that one of run 2, and so on; the last of them has the session. */
+const familyOf = (parents: number): readonly Start[] => [
+  ...Array.from({ length: parents }, (_, index) => childOf(index + 1)),
+  { sessionId: 'chat' },
+]
+
+const ownerIn = async (starts: readonly Start[], per: 'subject' | 'session') =>
+  await readRecordedOwner(startsOf(starts), sampleRunId(0), per)
+
+describe('the owner of memories', () => {
+  it('is the subject of the run, or its session with the subject', async () => {
+    const start = { subject: 'ann', sessionId: 'chat' }
+    expect(await ownerIn([start], 'subject')).toEqual({ owner: 'subject:ann', subject: 'ann' })
+    expect(await ownerIn([start], 'session')).toEqual({ owner: 'session:chat', subject: 'ann' })
+    expect(await ownerIn([{ sessionId: 'chat' }], 'session')).toEqual({ owner: 'session:chat' })
+  })
+
+  it('is in a child run the session of its parent, with the subject of the child run', async () => {
+    const starts = [
+      { ...childOf(1), subject: 'ann' },
+      { sessionId: 'chat', subject: 'bob' },
+    ]
+    expect(await ownerIn(starts, 'session')).toEqual({ owner: 'session:chat', subject: 'ann' })
+    const own = [{ ...childOf(1), sessionId: 'own' }, { sessionId: 'chat' }]
+    expect(await ownerIn(own, 'session')).toEqual({ owner: 'session:own' })
+  })
+
+  it('is looked for over fifty links, and not over more', async () => {
+    expect(await ownerIn(familyOf(50), 'session')).toEqual({ owner: 'session:chat' })
+    await expect(ownerIn(familyOf(51), 'session')).rejects.toThrow('this run has no session')
+  })
+
+  it.each<[string, readonly Start[]]>([
+    ['is not on record', []],
+    ['has none', [{}]],
+    ['has a parent that is not on record', [childOf(1)]],
+    ['is its own parent', [childOf(0)]],
+  ])('is not known where the run %s', async (_what, starts) => {
+    for (const [per, option] of [
+      ['subject', 'subject'],
+      ['session', 'sessionId'],
+    ] as const)
+      await expect(ownerIn(starts, per)).rejects.toThrow(
+        `Nothing can be remembered here: this run has no ${per}. The application has to start it with ${option}.`,
+      )
+  })
+})
+
+// The words of texts and queries, as every store of memories compares them.
+
+const written = (word: string): string => `w${Buffer.from(word).toString('hex')}`
+
+describe('the words of a memory', () => {
+  it('given case, accents and signs, when they are indexed, then letters and digits alone are left', () => {
+    expect(listIndexWords('Café-Bar, "Nº 7"')).toEqual(['cafe', 'bar', 'no', '7'].map(written))
+  })
+
+  it('given a script without spaces, when it is indexed, then each character is a word', () => {
+    expect(listIndexWords('東京tower')).toEqual(['東', '京', 'tower'].map(written))
+    expect(toSearchPhrases('東京')).toEqual([['東', '京'].map(written)])
+  })
+
+  it('given a long query, when it is read, then sixteen words of it count, each once', () => {
+    const words = Array.from({ length: 17 }, (_, index) => `word${index}`)
+    expect(toSearchPhrases(['word0', ...words].join(' '))).toEqual(
+      words.slice(0, 16).map((word) => [written(word)]),
+    )
+  })
+
+  it('given a long word, when it is read, then sixteen characters of it count where each is a word, and else 192 bytes', () => {
+    expect(toSearchPhrases('京'.repeat(17))).toEqual([Array.from({ length: 16 }, () => written('京'))])
+    expect(toSearchPhrases('a'.repeat(193))).toEqual([[written('a'.repeat(192))]])
+    expect(listIndexWords('a'.repeat(193))).toEqual([written('a'.repeat(192))])
+  })
+
+  it('given a short word, when it is searched, then it is not a beginning of a longer one', () => {
+    expect(['te', 'ten'].map((word) => mayContinue(written(word)))).toEqual([false, true])
   })
 })

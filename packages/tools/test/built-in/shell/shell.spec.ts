@@ -4,7 +4,13 @@ import { join, relative } from 'node:path'
 import { callTool } from '@tallystick/testkit'
 import { shell } from '@tallystick/tools/shell'
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { findProgram } from '../../../src/built-in/shell-input.ts'
+import { keepOutput } from '../../../src/built-in/run-program.ts'
+import {
+  findProgram,
+  type FoundProgram,
+  createInputSchema,
+  describePrograms,
+} from '../../../src/built-in/shell-input.ts'
 import { HeldTimers } from '../held-timers.ts'
 import { handlesClosed, programFolder, ranOf, runScript, startedProcesses } from './sandbox-shell.ts'
 
@@ -295,5 +301,152 @@ describe('a program that takes too long', () => {
     expect(JSON.parse(text.slice(text.indexOf('{')))).toMatchObject({ exitCode: 5, stdout: 'started\nbye\n' })
     await handlesClosed()
     expect([timers.count, startedProcesses()]).toEqual([0, 0])
+  })
+})
+
+// What a model may give the shell, and what it reads of the programs and of what it gave wrongly.
+
+const program = (name: string, more: Partial<FoundProgram> = {}): FoundProgram =>
+  ({ name, file: `/bin/${name}`, read: false, ...more }) as unknown as FoundProgram
+const starts = (count: number) => Array.from({ length: count }, (_, at) => [`do${at}`])
+const listed = (count: number): string =>
+  starts(count)
+    .map(([start]) => `git ${start}`)
+    .join(', ')
+
+describe('the programs in words', () => {
+  it('name each, what it is for, and the arguments that are allowed', () => {
+    expect(
+      describePrograms([
+        program('ls'),
+        program('sh', { about: ' Runs a script. ' }),
+        program('git', { about: 'Keeps versions.', args: [['log'], ['show', '--stat']] }),
+        program('make', { args: () => true }),
+      ]),
+    ).toBe(
+      'The programs are:\n- ls\n- sh: Runs a script.\n- git: Keeps versions. (only git log, git show --stat)\n- make',
+    )
+  })
+
+  it('show twelve rules', () => {
+    expect(describePrograms([program('git', { args: starts(12) })])).toBe(
+      `The programs are:\n- git (only ${listed(12)})`,
+    )
+    expect(describePrograms([program('git', { args: starts(13) })])).toBe(
+      `The programs are:\n- git (only ${listed(12)} and others)`,
+    )
+  })
+})
+
+describe('the input of the shell', () => {
+  const broken = (): never => {
+    throw new Error('rules are gone')
+  }
+  const { parse } = createInputSchema('shell', [
+    program('ls'),
+    program('git', { args: [['log'], ['show', '--stat']] }),
+    program('make', { args: ([target]) => target === 'all' }),
+    program('odd', { args: () => 'yes' as never }),
+    program('gone', { args: broken }),
+  ])
+  const only = [{ path: ['args'], message: 'only these are allowed: git log, git show --stat' }]
+  const no = (name: string) => [{ path: ['args'], message: `${name} is not allowed with these arguments` }]
+
+  it.each([
+    { program: 'ls' },
+    { program: 'ls', args: ['-l', ''], stdin: 'a😀' },
+    { program: 'git', args: ['log'] },
+    { program: 'git', args: ['show', '--stat'] },
+    { program: 'make', args: ['all', 'more'] },
+  ])('may be %j', async (input) => {
+    expect(await parse(input)).toEqual({ ok: true, value: input })
+  })
+
+  it.each<[object, readonly object[]]>([
+    [{ program: 'git' }, only],
+    [{ program: 'git', args: ['push'] }, only],
+    [{ program: 'git', args: ['log', '--output=/etc/passwd'] }, only],
+    [{ program: 'git', args: ['show', '-p'] }, only],
+    [{ program: 'make', args: ['clean'] }, no('make')],
+    [{ program: 'odd' }, no('odd')],
+    [{ program: 'gone' }, no('gone')],
+    [
+      { program: 'ls', args: ['a', 'b\0', '\0'], stdin: 'a\ud83d' },
+      [
+        { path: ['args', 1], message: 'holds a NUL character' },
+        { path: ['args', 2], message: 'holds a NUL character' },
+        { path: ['stdin'], message: 'holds half of a surrogate pair' },
+      ],
+    ],
+    [
+      { program: 'make', args: ['\0'] },
+      [{ path: ['args', 0], message: 'holds a NUL character' }, ...no('make')],
+    ],
+  ])('may not be %j', async (input, issues) => {
+    expect(await parse(input as never)).toEqual({ ok: false, issues })
+  })
+
+  it('names one of the programs', async () => {
+    expect(await parse({ program: 'rm' })).toMatchObject({ ok: false })
+    expect(await parse({})).toMatchObject({ ok: false })
+  })
+})
+
+// What is kept of the output of a program: whole characters of its beginning and of its end.
+
+/** What is kept of pieces that are written one after the other. */
+function kept(maxBytes: number, pieces: readonly (string | Uint8Array)[], shownBytes?: number) {
+  const output = keepOutput(maxBytes)
+  for (const piece of pieces) output.write(Buffer.from(piece))
+  return { text: output.text(shownBytes), written: output.written, omitted: output.omitted }
+}
+
+describe('the output of a program', () => {
+  it.each([
+    ['é', 2],
+    ['€', 3],
+    ['\u0800', 3],
+    ['😀', 4],
+    ['a', 1],
+  ])('of %j is cut between characters, wherever that falls', (character, length) => {
+    const whole = character.repeat(40)
+    for (let maxBytes = 8; maxBytes < 40; maxBytes++) {
+      const [head, tail] = [Math.ceil(maxBytes / 2), Math.floor(maxBytes / 2)].map((bytes) =>
+        character.repeat(Math.floor(bytes / length)),
+      ) as [string, string]
+      const cut = 40 * length - Buffer.byteLength(head + tail)
+      expect(kept(maxBytes, [whole]).text).toBe(`${head}\n… (${cut} bytes are left out) …\n${tail}`)
+    }
+  })
+
+  it('is whole where it fits, and else shown as far as is asked for', () => {
+    expect(kept(10, ['01234', '56789'])).toEqual({ text: '0123456789', written: 10, omitted: 0 })
+    expect(kept(10, ['01234', '567890'])).toEqual({
+      ...{ text: '01234\n… (1 bytes are left out) …\n67890', written: 11, omitted: 1 },
+    })
+    expect(kept(10, ['0123456789'], 10).text).toBe('0123456789')
+    expect(kept(10, ['0123456789'], 4).text).toBe('01\n… (6 bytes are left out) …\n89')
+    expect(kept(10, ['0123456789'], 9).text).toBe('01234\n… (0 bytes are left out) …\n56789')
+    expect(kept(10, ['0123456789ab'], 4).text).toBe('01\n… (8 bytes are left out) …\nab')
+    expect(kept(10, ['0123456789ab'], 99).text).toBe('01234\n… (2 bytes are left out) …\n789ab')
+    expect(kept(3, ['0123456789']).text).toBe('01\n… (7 bytes are left out) …\n9')
+    expect(kept(10, [])).toEqual({ text: '', written: 0, omitted: 0 })
+  })
+
+  it('keeps bytes that are no text as they come', () => {
+    const odd = Uint8Array.from([0x80, 0x80, 0x80, 0x80, 0x80, 0xff, 0xff, 0xff, 0xff, 0xff])
+    expect(kept(8, [odd]).text).toBe('����\n… (2 bytes are left out) …\n����')
+    // A byte that begins a character is left out with its end, and three bytes at most that end one.
+    expect(kept(8, [odd.toReversed()]).text).toBe('���\n… (6 bytes are left out) …\n�')
+    expect(kept(2, ['é', 'abc']).text).toBe('\n… (4 bytes are left out) …\nc')
+  })
+
+  it('is the same in pieces of any size, also in many', () => {
+    const whole = Array.from({ length: 9_000 }, (_, at) => String(at % 10)).join('')
+    const once = kept(100, [whole])
+    expect(kept(100, whole.split(''))).toEqual(once)
+    expect(once).toMatchObject({ written: 9_000, omitted: 8_900 })
+    const large = 'x'.repeat(70_000)
+    expect(kept(100, [large, large, 'end'])).toEqual(kept(100, [`${large}${large}end`]))
   })
 })

@@ -1,8 +1,14 @@
-// Every value that an option of MCP servers may have, and the values just beside them.
+import type { FetchLike, OAuthClientProvider } from '@modelcontextprotocol/client'
 import { ConfigurationError } from '@tallystick/core'
 import type { McpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
+import { readNegotiation } from '../../../src/mcp/client.ts'
+import { renewDiscovery } from '../../../src/mcp/fetch.ts'
+import type { ListedTool } from '../../../src/mcp/listing.ts'
+import { readEffect, createPins } from '../../../src/mcp/mcp-tools.ts'
 import { isHttpUrl, mcpServer, requireMcpOptions, toRootUri } from '../../../src/mcp/options.ts'
+
+// Every value that an option of MCP servers may have, and the values just beside them.
 
 interface Values {
   readonly taken: readonly unknown[]
@@ -154,5 +160,92 @@ describe('a place', () => {
     expect(['http://a', 'https://a', 'ftp://a', 'a', '', 1].map(isHttpUrl)).toEqual([
       ...[true, true, false, false, false, false],
     ])
+  })
+})
+
+// How the revision of the protocol is found out with each kind of server.
+
+const url = 'http://127.0.0.1/mcp'
+const [fiveSeconds, noEnd] = [5_000, 2 ** 31 - 1]
+
+describe('the negotiation with a server', () => {
+  it.each([
+    ['a process', { command: 'x' }, 'legacy', fiveSeconds],
+    ['a process that may be a newer one', { command: 'x', era: 'auto' }, 'auto', fiveSeconds],
+    ['a URL', { url }, 'auto', noEnd],
+    ['a URL of the older way', { url, type: 'sse' }, 'legacy', noEnd],
+    ['a URL without a question', { url, era: 'legacy' }, 'legacy', noEnd],
+    ['a URL of one revision', { url, era: '2026-07-28' }, { pin: '2026-07-28' }, noEnd],
+  ] as const)('given %s, then %o begins with %o, and waits for %i ms', (_which, options, mode, timeoutMs) => {
+    expect(readNegotiation(options)).toEqual({ mode, probe: { timeoutMs } })
+  })
+})
+
+// Which tools a person knows, and what a server that is believed says of them.
+
+const tool = (exposedName: string, digest: string) => ({ exposedName, digest }) as ListedTool
+
+describe('the tools that a person knows', () => {
+  it('are those that were given, or listed first', () => {
+    const pins = createPins({ b: '1' })
+    for (const each of [tool('a', '1'), tool('a', '2'), tool('b', '2')]) pins.see(each)
+    expect(pins.all()).toEqual({ a: '1', b: '1' })
+    expect(Object.keys(pins.all())).toEqual(['a', 'b'])
+    expect(
+      [tool('a', '1'), tool('a', '2'), tool('b', '2'), tool('c', '1')].map((each) => pins.hasChanged(each)),
+    ).toEqual([...[false, true, true, false]])
+    pins.accept(tool('b', '2'))
+    expect(pins.hasChanged(tool('b', '2'))).toBe(false)
+    expect(pins.hasChanged(tool('b', '1'))).toBe(true)
+  })
+})
+
+describe('a tool of a server', () => {
+  it.each([
+    [{ readOnlyHint: true, idempotentHint: true }, false, 'write', 'report'],
+    [{ readOnlyHint: true }, true, 'read', 'rerun'],
+    [{ readOnlyHint: false, idempotentHint: true }, true, 'write', 'rerun'],
+    [{ idempotentHint: false }, true, 'write', 'report'],
+    [{}, true, 'write', 'report'],
+  ])('with %j, believed: %s', (annotations, isTrusted, effect, recovery) => {
+    expect(readEffect(annotations, isTrusted)).toEqual({ effect, recovery })
+  })
+})
+
+describe('an authorization server that was found', () => {
+  // When a provider of OAuth forgets which authorization server it found.
+
+  const url = 'https://a.example/mcp'
+  const token = { headers: { authorization: 'Bearer t' } }
+
+  /** Fetches with an answer of this status, and returns what is forgotten. */
+  async function forgotten(status: number, at: string | URL, init?: RequestInit): Promise<readonly string[]> {
+    const scopes: string[] = []
+    const provider = { invalidateCredentials: (scope) => void scopes.push(scope) } as OAuthClientProvider
+    const answer = new Response(null, { status })
+    const fetching = renewDiscovery(async () => answer, url, provider)
+    expect(await fetching(at, init)).toBe(answer)
+    return scopes
+  }
+
+  it('given a server that refuses a token, then it is forgotten', async () => {
+    expect(await forgotten(401, url, token)).toEqual(['discovery'])
+    expect(await forgotten(401, new URL(url), token)).toEqual(['discovery'])
+  })
+
+  it('given another answer, another URL, or no token, then it is kept', async () => {
+    expect(await forgotten(200, url, token)).toEqual([])
+    expect(await forgotten(403, url, token)).toEqual([])
+    expect(await forgotten(401, 'https://a.example/token', token)).toEqual([])
+    expect(await forgotten(401, url, {})).toEqual([])
+    expect(await forgotten(401, url)).toEqual([])
+  })
+
+  it('given a provider that cannot forget, or none, then nothing is done', async () => {
+    const inner: FetchLike = async () => new Response(null, { status: 401 })
+    expect(renewDiscovery(inner, url, undefined)).toBe(inner)
+    expect(renewDiscovery(inner, url, { token: async () => 't' })).toBe(inner)
+    const unable = { invalidateCredentials: undefined } as unknown as OAuthClientProvider
+    expect((await renewDiscovery(inner, url, unable)(url, token)).status).toBe(401)
   })
 })
