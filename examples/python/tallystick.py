@@ -27,12 +27,12 @@ class Tallystick:
     def approve(self, run_id: str, call: dict) -> dict:
         """Approves the call as it was shown. If its input or attempt has changed, the decision has no effect."""
         shown = {name: call[name] for name in ("toolCallId", "attempt", "inputDigest")}
-        return self._send("POST", f"/runs/{run_id}/approve", shown, f"approve-{call['toolCallId']}-{call['attempt']}")
+        return self._send("POST", f"/runs/{run_id}/approve", shown)
 
     def settle(self, run_id: str, tool_call_id: str, result: str) -> dict:
-        """Supplies the result of a call whose work was done here. Settling it again changes nothing."""
+        """Supplies the result of a call whose work was done here. A call that has its result answers `not_deferred`."""
         body = {"toolCallId": tool_call_id, "result": result}
-        return self._send("POST", f"/runs/{run_id}/settle", body, f"settle-{tool_call_id}")
+        return self._send("POST", f"/runs/{run_id}/settle", body)
 
     def follow(self, run_id: str, after: int = 0) -> Iterator[dict]:
         """Yields the events of a run after a given one as they are recorded, each once and in order, until the run ends."""
