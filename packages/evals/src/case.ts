@@ -163,6 +163,7 @@ async function makeCase(ledger: Ledger, runId: RunId): Promise<EvalCase | string
   }
   if (state?.phase !== 'done') return 'it has not ended'
   if (input === undefined) return 'it has no input'
+  if (state.schedule) return 'it is a schedule, which calls no model'
   const calls = await collectCalls(ledger, events.slice(from), false)
   if (calls === undefined) return 'content of a child run was removed'
   const history = before ? toTranscript(before) : []

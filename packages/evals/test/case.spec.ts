@@ -151,6 +151,18 @@ describe('a case of a recorded run', () => {
     expect(made[0]!.calls![0]).not.toHaveProperty('child')
   })
 
+  it('is made of the runs that a schedule has started, and not of the schedule', async () => {
+    const ledger = memoryLedger()
+    const agent = defineAgent({ name: 'a', instructions: 'Talk.', model: scriptedModel([{ text: 'One.' }]) })
+    const runtime = createRuntime({ ledger, agents: [agent] })
+    const { scheduleId } = await runtime.schedule(agent, { at: 0, input: 'First?' })
+    await runtime.resume(scheduleId).result
+    const skipped: string[] = []
+    const made = collectCases(ledger, { onSkipped: (run, why) => void skipped.push(`${run} ${why}`) })
+    expect(await Array.fromAsync(made)).toMatchObject([{ input: 'First?', expected: 'One.' }])
+    expect(skipped).toEqual([`${scheduleId} it is a schedule, which calls no model`])
+  })
+
   it('is not made of a run that goes on', async () => {
     const ledger = memoryLedger()
     const agent = defineAgent({
