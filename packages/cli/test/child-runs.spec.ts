@@ -1,9 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { agentTool, createRuntime, type RunId, type RunResult } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/testkit'
+import { agentTool, createRuntime, type RunId, type RunResult, memoryLedger } from '@tallystick/core'
+import { openTurnCalls } from '@tallystick/core/machine'
+import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { scriptedModel, sampleRunId } from '@tallystick/testkit'
+import { describe, expect, it } from 'vitest'
+import { awaitParentNotified } from '../src/verbs/resume.ts'
+import { sortByParent } from '../src/view/run-table.ts'
 import { banker, boss, clerk, officeConfig, owner } from './kit/office.ts'
 import { openShop, type Shop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
@@ -283,4 +287,54 @@ describe('a ledger with a child run', () => {
       'used     2 turns, 1 tool call, 1 child run with 2 turns and 1 tool call, 40 tokens in, 4 out\n',
     )
   })
+})
+
+describe('the order of runs in a list', () => {
+  it('leaves out no run, also where some are parents of one another in a circle', () => {
+    const [one, two, three, four] = [sampleRunId(1), sampleRunId(2), sampleRunId(3), sampleRunId(4)]
+    const runs = [
+      { runId: four, parent: three },
+      { runId: three, parent: two },
+      { runId: two, parent: three },
+      { runId: one, parent: one },
+    ]
+    expect(sortByParent(runs).map(([{ runId }, depth]) => [runId, depth])).toEqual([
+      [three, 0],
+      [four, 1],
+      [two, 0],
+      [one, 0],
+    ])
+  })
+})
+
+it('waits until the end of the child run lies in the inbox of its parent', async () => {
+  const ledger = memoryLedger()
+  const { runId, pendingApprovals } = await createRuntime({ ledger }).run(boss(), 'Go.').result
+  const child = pendingApprovals[0]!.runId
+  const [call] = openTurnCalls(await foldTo(ledger, runId))
+  const toolCallId = call!.toolCallId
+  const steps: string[] = []
+  const notified = awaitParentNotified(ledger, runId, child).then(() => steps.push('told'))
+  const settle = async (key: string, child: RunId): Promise<void> => {
+    const totals = { runId: child, turns: 1, toolCalls: 0, usage: {} }
+    const command = { type: 'settle', toolCallId, outcome: 'success', content: [], child: totals } as const
+    await ledger.put(runId, { key, command, at: 0 })
+    await ledger.head(runId)
+    steps.push(key)
+  }
+  await settle('of another', runId)
+  await foldTo(ledger, runId)
+  expect(steps).toEqual(['of another'])
+  await settle('of this one', child)
+  await notified
+  expect(steps).toEqual(expect.arrayContaining(['of this one', 'told']))
+  await awaitParentNotified(ledger, runId, child)
+})
+
+it('is nothing to wait for where the run does not wait for the other', async () => {
+  const ledger = memoryLedger()
+  const { runId, pendingApprovals } = await createRuntime({ ledger }).run(boss(), 'Go.').result
+  const child = pendingApprovals[0]!.runId
+  await awaitParentNotified(ledger, child, runId)
+  expect((await ledger.inbox(child)).length).toBe(0)
 })

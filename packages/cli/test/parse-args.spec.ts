@@ -1,6 +1,12 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { createProcessContext } from '../src/command/context.ts'
 import {
   parseAge,
   parseEventNumbers,
@@ -11,8 +17,11 @@ import {
   parsePositiveNumber,
   parseWholeNumber,
 } from '../src/command/arguments.ts'
+import { createProcessContext } from '../src/command/context.ts'
 import { parseScore } from '../src/command/where.ts'
-import { PassThrough } from 'node:stream'
+import { findVersionFault } from '../src/version.ts'
+import { openShop } from './kit/shop.ts'
+import { json, tallystickHere, startTallystick } from './kit/tallystick.ts'
 
 const day = 86_400_000
 
@@ -127,4 +136,141 @@ describe('the place that a command runs in', () => {
     expect([people.view === people.aside, programs.view === programs.aside]).toEqual([false, true])
     expect([people.now(), people.workingDirectory, people.programName]).toEqual([5, '/here', 'tallystick'])
   })
+})
+
+describe('what is asked wrongly', () => {
+  it('is a 5 for a ledger, a run or a call that is not there, with the next command', async () => {
+    await using shop = await openShop()
+    const absent = await tallystickHere('list', shop.ledgerPath)
+    expect(absent).toEqual({
+      code: 5,
+      stdout: '',
+      stderr: expect.stringContaining(`There is no ledger at ${shop.ledgerPath}`),
+    })
+    const { runId } = await shop.start()
+    expect(await tallystickHere('show', shop.ledgerPath, 'nobody')).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining(`tallystick list ${shop.ledgerPath}`),
+    })
+    expect(await tallystickHere('show', shop.ledgerPath, runId, '--at', '999')).toMatchObject({ code: 5 })
+    const call = await tallystickHere('approve', shop.ledgerPath, runId, 'call_x', '--json')
+    expect(call.code).toBe(5)
+    expect(json(call.stderr)).toMatchObject({
+      error: {
+        code: 'not_found',
+        exitCode: 5,
+        message: expect.stringContaining(`tallystick show ${shop.ledgerPath} ${runId}`),
+      },
+    })
+  })
+
+  it.each([
+    [['show'], "missing required argument 'ledger'"],
+    [['list', 'x.db', '--wrong'], "unknown option '--wrong'"],
+    [['dance'], "unknown command 'dance'"],
+    [['shw', 'x.db'], '(Did you mean show?)'],
+    [['list', 'x.db', '--sesion', 'a'], '(Did you mean --session?)'],
+    [['run', 'x.db'], 'There is no text'],
+    [['run', 'x.db', 'go', '--limit', 'maxTurns=soon'], 'maxTurns has to be a number from 0.'],
+    [['run', 'x.db', 'go', '--limit', 'wishes=3'], 'Write name=value, such as maxTurns=5'],
+    [['run', 'x.db', 'go', '--limit', 'onLimit=hope'], 'onLimit is one of finalize, stop, ask.'],
+    [['run', 'x.db', 'go', '--answer', '--json'], 'cannot be used with option'],
+    [
+      ['feedback', 'x.db', 'latest', '--score', '0x10'],
+      "argument '0x10' is invalid. A score has to be a number",
+    ],
+    [['show', 'x.db', 'latest', '--at', '0'], 'It has to be a whole number from 1.'],
+    [['approve', 'x.db', 'latest', 'c', '--input', '[1]'], 'It has to be a JSON object'],
+    [
+      ['approve', 'x.db', 'latest', 'c', '--input', '{"id":2512292042121000001}'],
+      'The number 2512292042121000001 cannot be read without changing it',
+    ],
+    [['deny', 'x.db', 'latest', 'c'], "required option '--reason <text>' not specified"],
+    [['resume', 'x.db', 'latest', '--yes', '--deny', 'no'], 'cannot be used with option'],
+  ])('is a 2 for %j', async (words, message) => {
+    const ending = await tallystickHere(...words)
+    expect(ending).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
+  })
+
+  it('names the help of the verb that was meant, or of all', async () => {
+    const { stderr } = await tallystickHere('show', '--at', '1')
+    expect(stderr).toMatch(/\nSee what it takes: tallystick show --help\n$/)
+    expect((await tallystickHere('shw')).stderr).toMatch(/\nSee what it takes: tallystick --help\n$/)
+  })
+
+  it('is reported to programs as JSON', async () => {
+    const { code, stdout, stderr } = await tallystickHere('list', '--json')
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    const message = expect.stringContaining("missing required argument 'ledger'")
+    expect(json(stderr)).toEqual({ error: { code: 'usage', exitCode: 2, message } })
+  })
+
+  it('is a 2 with the help, and nothing after it, where no verb is named', async () => {
+    const { stdout: help } = await tallystickHere('--help')
+    expect(await tallystickHere()).toEqual({ code: 2, stdout: '', stderr: help })
+  })
+
+  it('is answered with help where it is asked for', async () => {
+    const { code, stdout } = await tallystickHere('--help')
+    expect(code).toBe(0)
+    for (const verb of [
+      'run',
+      'replay',
+      'list',
+      'show',
+      'verify',
+      'export',
+      'approve',
+      'deny',
+      'cancel',
+      'resume',
+    ]) {
+      expect(stdout).toMatch(new RegExp(`^ {2}${verb} `, 'm'))
+    }
+    expect(stdout).toContain('3 replay diverged, 4 ledger damaged')
+  })
+
+  it('leaves a file that is not a ledger as it is', async () => {
+    await using shop = await openShop()
+    await writeFile(shop.ledgerPath, 'not a database, but a shopping list')
+    const { code, stderr } = await tallystickHere('list', shop.ledgerPath)
+    expect(code).toBe(1)
+    expect(stderr).toContain('not a Tallystick ledger')
+  })
+})
+
+// The program itself, in a process of its own.
+
+const home = join(import.meta.dirname, '..')
+const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as {
+  readonly version: string
+}
+
+describe('the program', () => {
+  it.each(['--version', '-V'])('prints its version, and nothing else, with %s', async (word) => {
+    expect(await startTallystick(word).ending).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  it('ends without an error where the reader of its output has seen enough', async () => {
+    const child = spawn(process.execPath, [join(home, 'src/main.ts'), '--help'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stdout.destroy()
+    const said = text(child.stderr)
+    expect(await once(child, 'close')).toEqual([0, null])
+    expect(await said).toBe('')
+  })
+})
+
+it.each(['22.14.0', '22.20.1', '23.0.0', '24.11.0', '100.0.0'])('runs on Node %s', (node) => {
+  expect(findVersionFault({ node })).toBeUndefined()
+})
+
+it.each(['22.13.0', '22.9.0', '20.20.2', '18.0.0'])('says on Node %s which it needs', (node) => {
+  expect(findVersionFault({ node })).toContain(`needs Node 22.14 or newer, and this is Node ${node}`)
+})
+
+it('lets other hosts try', () => {
+  expect(findVersionFault({ node: '20.0.0', deno: '2.1.0' })).toBeUndefined()
+  expect(findVersionFault({ node: '20.0.0', bun: '1.3.0' })).toBeUndefined()
 })

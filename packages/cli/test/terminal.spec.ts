@@ -1,11 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RuntimeEvent } from '@tallystick/core'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, afterEach, beforeEach, vi } from 'vitest'
+import { openPager } from '../src/terminal/pager.ts'
 import { rawCharacters } from './kit/raw-characters.ts'
 import { callOf, openShop } from './kit/shop.ts'
 import { json, tallystickAttended, tallystickHere, type Ending } from './kit/tallystick.ts'
 import { hostile, villain, villainConfig } from './kit/villain.ts'
+import { spawnAtTerminal } from './kit/whole-output.ts'
 
 const config = ['--config', villainConfig]
 
@@ -115,4 +117,30 @@ describe('a run whose every text does something to a terminal', () => {
     expect((await tallystickHere(...words)).stdout).toBe(`Bye. ${hostile}\n`)
     expect(rawIn(await tallystickAttended({}, ...words))).toEqual([])
   })
+})
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+it('a program at a terminal has its last output read, however late its reader is', async () => {
+  const program = spawnAtTerminal('/bin/sh', ['-c', 'echo the last words'], {})
+  let output = ''
+  program.pause()
+  program.onData((text) => (output += text))
+  const ended = new Promise<number>((resolve) => program.onExit(({ exitCode }) => resolve(exitCode)))
+  // node-pty has heard of the end, and its time to close the terminal is over.
+  while (vi.getTimerCount() === 0) await new Promise(setImmediate)
+  vi.runAllTimers()
+  program.resume()
+  expect([await ended, output]).toEqual([0, 'the last words\r\n'])
+})
+
+it.each([
+  ['names none', { PAGER: '' }],
+  ['names blanks', { PAGER: ' ' }],
+  ['names cat', { PAGER: 'cat' }],
+  ['names none, and has no less', { PATH: '/no/such/folder' }],
+  ['is empty', {}],
+])('no pager is started where the environment %s', (_, environment) => {
+  expect(openPager(environment, (text) => text)).toBeUndefined()
 })

@@ -1,15 +1,27 @@
+import type { Usage, Model } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import type { Usage } from '@tallystick/core'
 import { anthropic } from '../src/anthropic.ts'
 import { type Steps, toUsageSignal } from '../src/anthropic/reply.ts'
-import { openaiChat } from '../src/openai.ts'
+import { ollama } from '../src/ollama.ts'
+import { openaiChat, openai } from '../src/openai.ts'
+import { genaiPrices } from '../src/prices.ts'
 import { mergeUsageCounts } from '../src/shared/reply.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
-import { collect, lastContext, lastUsage } from './kit/collect.ts'
+import { collect, lastContext, lastUsage, finished } from './kit/collect.ts'
 import { fold } from './kit/fold.ts'
-import { serve } from './kit/loopback.ts'
+import { serve, type Answer } from './kit/loopback.ts'
+import { answer, done as ollamaDone, lineBytes, text } from './kit/ollama-lines.ts'
 import { foldChat, foldResponse } from './kit/openai-fold.ts'
-import { chunk, completed, content, created, finish, message, webSearch } from './kit/openai-streams.ts'
+import {
+  chunk,
+  completed,
+  content,
+  created,
+  finish,
+  message,
+  webSearch,
+  counted,
+} from './kit/openai-streams.ts'
 import { done, open, close, start, stop, textBlock } from './kit/streams.ts'
 
 const iteration = (type: string, input: number, output: number, more: object = {}) => ({
@@ -177,4 +189,65 @@ describe('counts that contradict themselves', () => {
   ])('%j of %j in all become %j', (counts, total, usage) => {
     expect(mergeUsageCounts({ ...none, ...counts }, total)).toEqual(usage)
   })
+})
+
+const chat = (usage: object): string =>
+  [
+    { choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: null }] },
+    { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+    { choices: [], usage },
+  ]
+    .map((chunk) => `data: ${JSON.stringify({ id: 'c', model: 'm', ...chunk })}\n\n`)
+    .join('')
+
+it.each<[string, (url: string) => Model, Answer]>([
+  [
+    'Anthropic',
+    (baseURL) => anthropic('m', { apiKey: 'k', baseURL }),
+    {
+      pieces: [
+        sseBytes([
+          start(),
+          ...textBlock(0, 'Hi'),
+          { ...done('end_turn'), usage: { input_tokens: -1, output_tokens: 7 } },
+          stop,
+        ]),
+      ],
+    },
+  ],
+  [
+    'OpenAI Responses',
+    (baseURL) => openai('m', { apiKey: 'k', baseURL }),
+    {
+      pieces: [
+        sseBytes(
+          counted(created(), message(0, 'Hi'), completed({ usage: { input_tokens: -1, output_tokens: 7 } })),
+        ),
+      ],
+    },
+  ],
+  [
+    'a server of Chat Completions',
+    (baseURL) => openaiChat('m', { apiKey: 'k', baseURL }),
+    { pieces: [`${chat({ prompt_tokens: -1, completion_tokens: 7, total_tokens: -1 })}data: [DONE]\n\n`] },
+  ],
+  [
+    'Ollama',
+    (baseURL) => ollama('m', { baseURL }),
+    answer([lineBytes([text('Hi'), ollamaDone('stop', { prompt_eval_count: -1, eval_count: 7 })])]),
+  ],
+])('an invalid count says nothing, and the reply is kept: %s', async (_, modelAt, given) => {
+  const server = await serve(given)
+  const { signals, failure } = await collect(modelAt(server.url))
+  expect(failure).toBeUndefined()
+  expect(finished(signals)).toMatchObject({ stopReason: 'end' })
+  expect(lastUsage(signals)).toMatchObject({ outputTokens: 7 })
+  expect(lastUsage(signals)?.inputTokens ?? 0).toBeGreaterThanOrEqual(0)
+})
+
+it('prices that were handed over uncalled say how they are called', () => {
+  const asked = genaiPrices as unknown as (model: object) => unknown
+  expect(() => asked({ provider: 'openai', api: 'chat', modelId: 'gpt-5' })).toThrow(
+    /prices: genaiPrices\(\)/,
+  )
 })

@@ -1,19 +1,29 @@
-import { describe, expect, it } from 'vitest'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { fromAiSdk } from '../src/ai-sdk.ts'
 import type { HttpWire } from '@tallystick/testkit/contract'
+import { describe, expect, it } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
+import { fromAiSdk } from '../src/ai-sdk.ts'
 import { openaiChat } from '../src/openai.ts'
-import { splitAt } from './kit/bytes.ts'
 import { aiSdkAnthropicWire, aiSdkCompatibleWire, aiSdkOpenAiChatWire } from './kit/ai-sdk-wires.ts'
-import { callsOf, collect, finished, request } from './kit/collect.ts'
+import { splitAt, chatBytes, dataRecord } from './kit/bytes.ts'
+import { callsOf, collect, finished, request, textShown } from './kit/collect.ts'
 import { anthropicWire, ollamaWire } from './kit/contract-wires.ts'
 import { serve } from './kit/loopback.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 import { chatWire, responsesWire } from './kit/openai-contract-wires.ts'
+import { foldResponse } from './kit/openai-fold.ts'
+import {
+  callPieces,
+  content,
+  role,
+  added,
+  completed,
+  created,
+  delta,
+  itemDone,
+  said,
+} from './kit/openai-streams.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
-import { callPieces, content, role } from './kit/openai-streams.ts'
-import { chatBytes, dataRecord } from './kit/bytes.ts'
-import { effort } from '../../../scripts/testing/effort.ts'
 
 forbidConsole()
 forbidUnhandledRejections()
@@ -141,5 +151,34 @@ describe('a server that is known to give no finish reason', () => {
     expect((await collect(lenient(half.url))).failure).toMatchObject({ class: 'truncated' })
     const whole = await serve({ pieces: records(call('{"a":1}')) })
     expect(callsOf((await collect(lenient(whole.url))).signals)).toHaveLength(1)
+  })
+})
+
+describe('text of a response', () => {
+  it('that the item contradicts in the end is taken back: the item wins', () => {
+    const item = (text: string) => ({
+      type: 'message',
+      id: 'msg_0',
+      content: [{ type: 'output_text', text }],
+    })
+    const shownBy = (text: string) =>
+      foldResponse([created(), added(0, item('')), said(0, ' Hello'), itemDone(0, item(text)), completed()])
+        .signals
+    const signals = shownBy('Other')
+    expect(signals).toContainEqual({ type: 'model_text', part: 0, text: 'Other', replaces: true })
+    expect(finished(signals)?.parts).toMatchObject([{ type: 'text', text: 'Other' }])
+    // An item that says nothing contradicts nothing.
+    expect(finished(shownBy(''))?.parts).toMatchObject([{ type: 'text', text: ' Hello' }])
+    expect(textShown(shownBy(' Hello there'))).toBe(' Hello there')
+  })
+
+  it('of reasoning that the item contradicts is taken back too', () => {
+    const summary = [{ type: 'summary_text', text: 'I look at the clouds.' }]
+    const { signals } = foldResponse([
+      ...[created(), added(0, { type: 'reasoning', id: 'rs_0', summary: [] })],
+      delta('reasoning_summary_text', 0, 'I look at the sea.', { summary_index: 0 }),
+      ...[itemDone(0, { type: 'reasoning', id: 'rs_0', summary, encrypted_content: 'ZW5j' }), completed()],
+    ])
+    expect(finished(signals)?.parts[0]).toMatchObject({ type: 'reasoning', text: 'I look at the clouds.' })
   })
 })

@@ -2,13 +2,30 @@ import { ProviderError } from '@tallystick/core'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
-import { toStreamFailure, readRequestId } from '../src/openai/failure.ts'
-import { findRefusedField, toSamplingFields } from '../src/openai/request.ts'
-import { resolveQuirks } from '../src/openai/options.ts'
-import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
 import { nineAlphanumeric } from '../src/openai/chat-messages.ts'
-import { createCallIds } from '../src/shared/request.ts'
+import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
+import { toStreamFailure, readRequestId } from '../src/openai/failure.ts'
+import { resolveQuirks } from '../src/openai/options.ts'
+import { findRefusedField, toSamplingFields } from '../src/openai/request.ts'
 import { findFallback } from '../src/openai/responses-request.ts'
+import { createCallIds } from '../src/shared/request.ts'
+import { callsOf, textShown, deltasOf } from './kit/collect.ts'
+import { user } from './kit/history.ts'
+import { foldResponse, foldChat } from './kit/openai-fold.ts'
+import { chatBody } from './kit/openai-requests.ts'
+import {
+  added,
+  args,
+  completed,
+  created,
+  itemDone,
+  said,
+  chunk,
+  content,
+  delta,
+  finish,
+  role,
+} from './kit/openai-streams.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 
@@ -317,5 +334,60 @@ describe('options that contradict each other, or are called otherwise', () => {
     expect(() => openaiChat('m', { apiKey: 'k', server: 'toString' as never })).toThrow(
       'which it does not know',
     )
+  })
+})
+
+describe('a reply of OpenAI', () => {
+  it('shows no input of pieces that come for a message, for a search of the provider, or without a text', () => {
+    const item = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'a' }
+    const { signals } = foldResponse([
+      ...[created(), added(0, { type: 'message', id: 'msg_0', content: [] }), args(0, '{"lost":1}')],
+      ...[said(0, 'Hello'), args(0, '{"lost":2}')],
+      ...[added(1, item), args(1, ''), { ...args(1, ''), delta: 7 }, args(1, '{"x":1}')],
+      ...[itemDone(1, { ...item, arguments: '{"x":1}' })],
+      ...[added(2, { type: 'web_search_call', id: 'ws_2' }), args(2, '{"lost":3}'), completed()],
+    ])
+    expect(signals.filter(({ type }) => type === 'model_tool_input')).toEqual([
+      expect.objectContaining({ text: '{"x":1}' }),
+    ])
+    expect(textShown(signals)).toBe('Hello')
+    expect(callsOf(signals).map((call) => call.input)).toEqual([{ x: 1 }])
+  })
+})
+
+describe('a stream of chats', () => {
+  const first = (chunks: readonly object[]): unknown =>
+    foldChat([...chunks, content('x'), finish('stop')]).signals[0]
+
+  it('begins at the first chunk that names the reply or the model, or has a choice', () => {
+    const started = { type: 'model_started' }
+    expect(first([chunk([], { id: 'a', model: '' }), role])).toEqual({ ...started, providerMessageId: 'a' })
+    expect(first([chunk([], { id: '', model: 'm' }), role])).toEqual({ ...started, servedModel: 'm' })
+    expect(first([chunk([{ index: 0, delta: {} }], { id: '', model: '' }), role])).toEqual(started)
+  })
+})
+
+describe('a stream of responses', () => {
+  it('parts paragraphs of reasoning only where more of it comes', () => {
+    const { signals } = foldResponse([
+      ...[created(), added(0, { type: 'reasoning', id: 'rs_0', summary: [] })],
+      ...[delta('reasoning_text', 0, 'So.'), { ...delta('reasoning_text', 0, ''), content_index: 1 }],
+      completed(),
+    ])
+    expect(deltasOf(signals).get(0)).toBe('So.')
+  })
+})
+
+describe('a server whose templates know only turns', () => {
+  const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
+  const pictured = { role: 'user' as const, parts: [image] }
+  const part = { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } }
+  const contentOf = (...messages: Parameters<typeof chatBody>[0]): unknown =>
+    chatBody(messages, { server: 'vllm' }).messages[1].content
+
+  it('gets texts and pictures of neighbours as parts of one message', () => {
+    expect(contentOf(user('Look'), pictured)).toEqual([{ type: 'text', text: 'Look' }, part])
+    expect(contentOf(pictured, user('Look'))).toEqual([part, { type: 'text', text: 'Look' }])
+    expect(contentOf(pictured, pictured)).toEqual([part, part])
   })
 })

@@ -1,3 +1,5 @@
+import { readFileSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
 import {
   type AgentOptions,
   ConfigurationError,
@@ -10,10 +12,20 @@ import {
   RunNotFoundError,
   type RunOptions,
   type RuntimeEvent,
+  outputMask,
 } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { toModelRequest } from '@tallystick/core/machine'
 import type { EventType } from '@tallystick/core/vocabulary'
+import { foldTo, exportEvents, redact, verifyRun } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import {
+  explain,
+  type ExplainedItem,
+  exportRegression,
+  replayRegression,
+  replayRun,
+} from '@tallystick/replay'
 import {
   manualClock,
   playProgram,
@@ -23,16 +35,15 @@ import {
   waitUntilSettled,
   testTool,
   type ScriptedStep,
+  watchedLedger,
+  checkLaws,
 } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { foldTo } from '@tallystick/ledger'
-import { explain, type ExplainedItem } from '@tallystick/replay'
-import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
-import '../../../scripts/testing/seed.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { temporaryFile } from './support/temporary-folder.ts'
-import { watchedLedger } from '@tallystick/testkit'
+import '../../../scripts/testing/seed.ts'
+import { requireContent } from '../src/replay.ts'
+import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
 const usage = { inputTokens: 1000, outputTokens: 100, cacheReadTokens: 400 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'test' } }
@@ -324,5 +335,78 @@ describe('explain', () => {
       }),
       { numRuns: 30 },
     )
+  })
+})
+
+// What a model wrote and what was shown of it are both in a store, through an export, and gone with its content.
+
+const cards = outputMask({ name: 'cards', pattern: /\d{4}-\d{4}/g, window: 9, replacement: '****' })
+const agent = defineAgent({
+  ...{ name: 'desk', instructions: 'Help.', outputStream: { transforms: [cards], nextTurn: 'shown' } },
+  model: scriptedModel([
+    { reasoning: 'It is 4242-4242.', text: 'Aaaa aaaa aaaa. Your card is 4242-4242, it is.' },
+  ]),
+})
+
+async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) events.push(event)
+  return events
+}
+
+it('given a run whose replies are masked, then its store holds both texts, verifies, replays, and loses both when redacted', async () => {
+  const folder = temporaryFolder()
+  const ledger = sqliteLedger(join(folder, 'runs.db'))
+  onTestFinished(() => ledger.close())
+  const run = createRuntime({ ledger }).run(agent, 'Which?')
+  await run.result
+  const events = await eventsOf(ledger, run.id)
+  expect(checkLaws(events)).toEqual([])
+  const deltas = events.filter((event) => event.type === 'assistant_text_delta')
+  expect(deltas.map((event) => event.written ?? event.text).join('')).toContain('4242-4242')
+  expect(deltas.map((event) => event.text).join('')).toBe('Aaaa aaaa aaaa. Your card is ****, it is.')
+  expect(await verifyRun(ledger, run.id)).toMatchObject({ ok: true })
+  expect((await replayRun(ledger, run.id, () => agent)).divergence).toBeUndefined()
+  expect(JSON.stringify((await foldTo(ledger, run.id)).history)).not.toContain('Your card is 4242')
+
+  const secrets = [/\d{4}-\d{4}/g]
+  const file = join(folder, 'desk.spec.ts')
+  const { fixture } = await exportRegression(ledger, run.id, { file, agents: { from: './desk.ts' }, secrets })
+  expect(readFileSync(fixture, 'utf8')).not.toContain('4242')
+  expect(await replayRegression(fixture, agent, { secrets })).not.toHaveProperty('divergence')
+
+  await redact(ledger, run.id, 'all', { by: 'ada', reason: 'asked' })
+  const lines: string[] = []
+  for await (const line of exportEvents(ledger, run.id)) lines.push(line)
+  expect(lines.join('\n')).not.toMatch(/4242|\*\*\*\*/)
+  expect(await foldTo(ledger, run.id)).toMatchObject({ phase: 'done' })
+})
+
+describe('a run of which content is gone', () => {
+  it('is not driven again, and is not written as a regression test', async () => {
+    const folder = temporaryFolder()
+    const ledger = sqliteLedger(join(folder, 'runs.db'))
+    onTestFinished(() => ledger.close())
+    const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([{ text: 'Yes.' }]) })
+    const { runId } = await createRuntime({ ledger }).run(agent, 'Go.').result
+    await redact(ledger, runId, [2, 4], { by: 'ada', reason: 'A name was in it.' })
+    const refusal = `Run ${runId} cannot be driven again: the content of event 2 is redacted by ada. Choose a run that is whole.`
+    await expect(replayRun(ledger, runId, () => agent)).rejects.toThrow(refusal)
+    const file = join(folder, 'a.spec.ts')
+    const written = exportRegression(ledger, runId, { file, agents: { from: './agent.ts' } })
+    await expect(written).rejects.toThrow(refusal)
+    await expect(written).rejects.toThrow(ConfigurationError)
+    expect([file, join(folder, 'a.jsonl')].map((path) => existsSync(path))).toEqual([false, false])
+  })
+
+  it('is refused with what to do: sealed content needs keys', () => {
+    const event = { runId: 'r', seq: 3 } as unknown as RuntimeEvent
+    const refused =
+      (kind: string): unknown =>
+      () =>
+        requireContent([event, { ...event, removed: { kind } } as RuntimeEvent])
+    expect(refused('sealed')).toThrow('the content of event 3 is sealed. Open the ledger with its keys.')
+    expect(refused('erased')).toThrow('the content of event 3 is erased. Choose a run that is whole.')
+    expect(() => requireContent([event])).not.toThrow()
   })
 })

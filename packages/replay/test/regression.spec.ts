@@ -13,17 +13,39 @@ import {
   type Ledger,
   type RunId,
   type RuntimeEvent,
+  defineAgent,
+  defineGuardrail,
+  withRuntimeRules,
+  type RunOptions,
+  type RuntimeRules,
 } from '@tallystick/core'
+import { listReachableAgents } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
-import { copyPrefix, playProgram, createIdleAgent, sampleRunId } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
-import { importEvents, splitLines } from '@tallystick/ledger'
-import { exportRegression, replayRegression, type RegressionReport } from '@tallystick/replay'
+import { importEvents, splitLines, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import {
+  exportRegression,
+  replayRegression,
+  type RegressionReport,
+  replayRun,
+  diffRuns,
+} from '@tallystick/replay'
+import {
+  copyPrefix,
+  playProgram,
+  createIdleAgent,
+  sampleRunId,
+  scriptedModel,
+  manualClock,
+  seededRandom,
+  testTool,
+  waitUntilSettled,
+} from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
-import { effort } from '../../../scripts/testing/effort.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { temporaryFolder } from './support/temporary-folder.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
+import { temporaryFolder, temporaryFile } from './support/temporary-folder.ts'
 
 /** The export of a ledger of the first released format, which holds every kind of event. */
 const goldenLines = join(import.meta.dirname, '../../ledger/test/golden/format-1.jsonl')
@@ -280,4 +302,154 @@ describe('a regression test of a run', () => {
     }
     expect(runs).toBeGreaterThan(15)
   })
+})
+
+it('a run with rules of its own replays to itself where the agents get them, and names what differs without', async () => {
+  const guardrails = [defineGuardrail({ name: 'brief', on: 'input', check: () => ({ replace: 'Brief.' }) })]
+  const clerk = defineAgent({
+    ...{ name: 'clerk', description: 'Ends it.', instructions: 'End.' },
+    model: scriptedModel([{ text: 'Done.' }]),
+  })
+  const desk = defineAgent({
+    ...{ name: 'desk', instructions: 'Hand over.', handoffs: [clerk] },
+    model: scriptedModel([{ toolCalls: [{ name: 'transfer_to_clerk', input: {} }] }]),
+  })
+  const ledger = memoryLedger()
+  const own = {
+    guardrails,
+    nestHandoffHistory: true,
+    inputFilter: async <T>(messages: T): Promise<T> => messages,
+  }
+  const { runId, seq } = await createRuntime({ ledger }).run(desk, 'Go.', own).result
+  const agents = [desk, clerk].map((agent) => withRuntimeRules(agent, own))
+  const replayed = await replayRun(
+    ledger,
+    runId,
+    (name) => agents.find((agent) => agent.name === name) ?? desk,
+  )
+  expect(replayed).toEqual({ runId, events: seq })
+  const bare = await replayRun(ledger, runId, (name) => (name === 'desk' ? desk : clerk))
+  expect(bare.divergence).toMatchObject({
+    seq: 1,
+    differences: [{ path: expect.stringContaining('definition') }, {}],
+  })
+})
+
+it('edits of a session verify and replay to themselves, and so do the runs between them', async () => {
+  const ledger = sqliteLedger(temporaryFile())
+  const model = scriptedModel([{ text: 'One.' }, { text: 'Two.' }])
+  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model })
+  const runtime = createRuntime({ ledger, agents: [agent] })
+  const session = runtime.session('chat')
+  await session.append(
+    [
+      { role: 'user', content: 'Hello.' },
+      { role: 'assistant', content: 'Hi.' },
+    ],
+    { by: 'ada' },
+  )
+  await runtime.run(agent, 'Go.', { sessionId: 'chat' }).result
+  await session.pop({ by: 'ada', reason: 'It was wrong.' })
+  await (await session.branch('other')).append({ role: 'user', content: 'And here?' })
+  const onInput = <T>(history: readonly T[], input: T): readonly T[] => [...history.slice(-1), input]
+  await runtime.run(agent, 'Go on.', { sessionId: 'other', onInput }).result
+  await session.clear()
+  let runs = 0
+  for await (const { runId, head } of ledger.runs()) {
+    runs++
+    expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
+    expect(await replayRun(ledger, runId, () => agent)).toEqual({ runId, events: head.seq })
+  }
+  expect(runs).toBe(7)
+  await ledger.close()
+})
+
+it('is recorded again by a replay, and no difference between two runs', async () => {
+  const ledger = memoryLedger()
+  const model = scriptedModel([{ text: 'Four.' }, { text: 'Four.' }])
+  const agent = defineAgent({ name: 'sums', instructions: 'Add.', model })
+  const runtime = createRuntime({ ledger, agents: [agent] })
+  const [one, two] = [runtime.run(agent, 'Two and two?'), runtime.run(agent, 'Two and two?')]
+  await Promise.all([one.result, two.result])
+  await one.feedback({ by: 'ada', score: 0, note: 'Not the sum.' })
+  const events = (await Array.fromAsync(ledger.read(one.id))).length
+  expect(await replayRun(ledger, one.id, () => agent)).toEqual({ runId: one.id, events })
+  const { differences, left, right } = await diffRuns(ledger, one.id, two.id)
+  expect(differences).toEqual([])
+  expect([left.reason, right.reason]).toEqual(['answered', 'answered'])
+})
+
+// A run that was given something over its agents replays to itself, with the agents alone.
+
+const look = testTool({ name: 'look', run: () => 'seen' })
+
+function office() {
+  const own = scriptedModel([], 'own')
+  const second = scriptedModel([], 'second')
+  const billing = defineAgent({
+    name: 'billing',
+    instructions: (context: unknown) => `Bill ${String(context)}.`,
+    model: own,
+    tools: [look],
+    fallbacks: [second],
+  })
+  return defineAgent({ name: 'desk', instructions: 'Greet.', model: own, handoffs: [billing] })
+}
+
+it.each<readonly [string, RunOptions]>([
+  ['a model of another name', { model: scriptedModel([], 'given') }],
+  ['a model that one of its agents has', { model: scriptedModel([], 'second') }],
+  ['a choice of tools', { toolChoice: 'any', parallelToolCalls: false }],
+  ['labels and a key', { workflowName: 'w', tags: ['t'], metadata: { a: 1 }, idempotencyKey: 'k' }],
+  ['an aborted signal', { signal: AbortSignal.abort(new Error('late')) }],
+])('that was given %s', async (_name, options) => {
+  const [ledger, clock] = [memoryLedger(), manualClock()]
+  const steps = [
+    { toolCalls: [{ name: 'transfer_to_billing', input: {} }] },
+    { toolCalls: [{ name: 'look', input: {} }] },
+    { text: 'Billed.' },
+  ]
+  const model = scriptedModel(steps, options.model?.modelId ?? 'own')
+  const agent = office()
+  const runtime = createRuntime({ ledger, host: { clock, random: seededRandom(1) } })
+  const run = runtime.run(agent, 'Go.', { ...options, model, context: 'ada' })
+  await waitUntilSettled(clock, run.result)
+  const today = new Map(listReachableAgents(office()).map((each) => [each.name, each]))
+  const events: string[] = []
+  for await (const { type } of ledger.read(run.id)) events.push(type)
+  const report = await replayRun(ledger, run.id, (name) => today.get(name)!, { context: 'ada' })
+  expect(report).toEqual({ runId: run.id, events: events.length })
+  expect(events.includes('agent_handed_off')).toBe(options.signal === undefined)
+})
+
+// A run that a runtime drove by rules of its own replays to itself with these rules, and differs without them.
+
+const rules: RuntimeRules = {
+  guardrails: [defineGuardrail({ name: 'quiet', on: 'input', check: () => 'pass' })],
+  handoffFilter: (messages) => messages.slice(0, 1),
+  prepareTurn: ({ request }) => ({ instructions: `${request.instructions} Briefly.` }),
+}
+
+it('replays to itself with the rules of its runtime', async () => {
+  const clerk = defineAgent({
+    ...{ name: 'clerk', description: 'Ends it.', instructions: 'End.' },
+    model: scriptedModel([{ text: 'Done.' }]),
+  })
+  const steps = [{ toolCalls: [{ name: 'transfer_to_clerk', input: {} }] }]
+  const desk = defineAgent({
+    ...{ name: 'desk', instructions: 'Hand over.', model: scriptedModel(steps), handoffs: [clerk] },
+  })
+  const [clock, ledger] = [manualClock(), memoryLedger()]
+  const run = createRuntime({ ledger, host: { clock }, ...rules }).run(desk, 'Go.')
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ text: 'Done.', agent: 'clerk' })
+
+  const replayed = async (held: RuntimeRules) => {
+    const agents = listReachableAgents(desk).map((agent) => withRuntimeRules(agent, held))
+    const named = (name: string): Agent<unknown> => agents.find((agent) => agent.name === name)!
+    return (await replayRun(ledger, run.id, named)).divergence
+  }
+  expect(await replayed(rules)).toBeUndefined()
+  expect((await replayed({ ...rules, guardrails: [] }))?.recorded?.type).toBe('run_started')
+  expect((await replayed({ ...rules, handoffFilter: undefined }))?.recorded?.type).toBe('agent_handed_off')
+  expect((await replayed({ ...rules, prepareTurn: undefined }))?.recorded?.type).toBe('model_call_started')
 })

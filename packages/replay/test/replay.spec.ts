@@ -8,11 +8,26 @@ import {
   memoryLedger,
   type RunId,
   type RunOptions,
+  type RunState,
+  type RuntimeEvent,
+  type Tool,
+  type Model,
 } from '@tallystick/core'
 import { listReachableAgents } from '@tallystick/core/internal'
-import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedReply } from '@tallystick/testkit'
+import { evolve, recoverMessage } from '@tallystick/core/machine'
+import type { RefusalPolicy, ModelSignal } from '@tallystick/core/vocabulary'
 import { foldTo, rebuildRequest } from '@tallystick/ledger'
 import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/replay'
+import {
+  manualClock,
+  scriptedModel,
+  seededRandom,
+  testTool,
+  type ScriptedReply,
+  waitUntilSettled,
+  type ScriptedStep,
+} from '@tallystick/testkit'
+import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 
 const usage = { inputTokens: 100, outputTokens: 10 }
@@ -342,5 +357,158 @@ describe('runs that are bound to others, driven again', () => {
     expect(await again(ledger, fork.id, other)).toEqual({ runId: fork.id, events: seq })
     const asBefore = await again(ledger, fork.id, buyer())
     expect(asBefore).toMatchObject({ events: atSeq, divergence: { recorded: { type: 'run_resumed' } } })
+  })
+})
+
+const refused: ScriptedStep = { text: 'Well, ', reasoning: 'Hm.', stopReason: 'refused', usage }
+const advised: ScriptedStep = {
+  ...refused,
+  refusal: { reason: 'cyber: It could do harm.', leaveOut: true, askAnother: true },
+}
+
+/** Plays a model that refuses, and a fallback that answers; returns the events of the run. */
+async function passedOn(step: ScriptedStep, onRefusal?: RefusalPolicy): Promise<readonly RuntimeEvent[]> {
+  const [clock, ledger] = [manualClock(), memoryLedger()]
+  const agent = defineAgent({
+    ...{ name: 'helper', instructions: 'Help.', tools: [testTool({ name: 'look' })] },
+    ...{ model: scriptedModel([step]), fallbacks: [scriptedModel([{ text: 'Here.', usage }], 'other-1')] },
+    ...(onRefusal && { onRefusal }),
+  })
+  const run = createRuntime({ ledger, agents: [agent], host: { clock } }).run(agent, 'Go.')
+  expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Here.' })
+  const events = await Array.fromAsync(ledger.read(run.id))
+  expect(await replayRun(ledger, run.id, () => agent)).toEqual({ runId: run.id, events: events.length })
+  return events
+}
+
+/** What the machine heard at the failure of the first attempt, as the record says it. */
+function heardAtFailure(events: readonly RuntimeEvent[]): ReturnType<typeof recoverMessage> {
+  const index = events.findIndex(({ type }) => type === 'model_stream_failed')
+  const before = events.slice(0, index).reduce<RunState | undefined>(evolve, undefined)
+  return recoverMessage(before, { recorded: events, index })
+}
+
+describe('a refusal that is passed on to a fallback', () => {
+  it('is heard again as the finish that it was, with what the vendor said and what was streamed', async () => {
+    const { refusal } = advised as { readonly refusal: object }
+    expect(heardAtFailure(await passedOn(advised))).toEqual({
+      ...{ type: 'model_finished', turn: 1, attempt: 1, stopReason: 'refused', refusal },
+      parts: [
+        { type: 'reasoning', text: 'Hm.', part: 0 },
+        { type: 'text', text: 'Well, ', part: 1 },
+      ],
+    })
+  })
+
+  it('is heard as a finish where the vendor said nothing of it, and the agent wanted the fallback', async () => {
+    const received = heardAtFailure(await passedOn(refused, { fallback: true }))
+    expect(received).toMatchObject({ type: 'model_finished', stopReason: 'refused', refusal: {} })
+  })
+
+  it('is heard with the calls that the reply asked for', async () => {
+    const events = await passedOn({ ...advised, toolCalls: [{ id: 'c', name: 'look', input: {} }] })
+    expect(heardAtFailure(events)).toMatchObject({
+      parts: [{ part: 0 }, { part: 1 }, { type: 'tool_call', providerCallId: 'c', name: 'look', part: 2 }],
+    })
+  })
+
+  it('replays as a failure where it was recorded without its refusal, by an earlier release', async () => {
+    const earlier = (await passedOn(advised)).map((event) => {
+      if (event.type !== 'model_stream_failed') return event
+      const { refusal: _refusal, ...rest } = event
+      return rest
+    })
+    expect(heardAtFailure(earlier)).toMatchObject({ type: 'model_failed', failure: { class: 'refused' } })
+  })
+
+  it('differs from a failed call, which records no refusal', async () => {
+    const failed = await passedOn({ text: 'Hm.', fail: 'authentication' })
+    const [failure] = failed.filter(({ type }) => type === 'model_stream_failed')
+    expect(failure).not.toHaveProperty('refusal')
+    expect(heardAtFailure(failed)).toMatchObject({ type: 'model_failed' })
+  })
+})
+
+function agentWith(tools: readonly Tool[]): {
+  readonly agent: Agent
+  readonly source: { tools: readonly Tool[] }
+} {
+  const source = { tools }
+  const model = scriptedModel([
+    { toolCalls: [{ name: 'look', input: {} }] },
+    { toolCalls: [{ name: 'gone', input: {} }] },
+    { text: 'Done.' },
+  ])
+  return { agent: defineAgent({ name: 'a', instructions: '', model, toolSource: source }), source }
+}
+
+it('takes the tools of a source, and what they said of calls, from the record', async () => {
+  const { agent, source } = agentWith([])
+  const look = testTool({
+    name: 'look',
+    run: () => {
+      source.tools = [look]
+      return 'seen'
+    },
+  })
+  source.tools = [look, testTool({ name: 'gone', run: () => 'never' })]
+  const ledger = memoryLedger()
+  const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.').result
+  // The source has nothing of it today.
+  expect(await replayRun(ledger, runId, () => agentWith([]).agent)).not.toHaveProperty('divergence')
+  // It does not take what the source has today for what it had.
+  expect(await replayRun(ledger, runId, () => agentWith([look]).agent)).not.toHaveProperty('divergence')
+  const offered = []
+  for await (const event of ledger.read(runId)) {
+    if (event.type !== 'model_call_started') continue
+    const request = rebuildRequest(await foldTo(ledger, runId, event.seq))
+    offered.push('request' in request ? request.request.tools.map(({ name }) => name) : request)
+  }
+  expect(offered).toEqual([['look', 'gone'], ['look'], ['look']])
+})
+
+/** What a model may report beside plain text, each in a run of its own. */
+const reports: Readonly<Record<string, readonly ModelSignal[]>> = {
+  'text that it takes back': [
+    { type: 'model_text', part: 0, text: 'The balance is 12.' },
+    { type: 'model_text', part: 0, text: 'Hello', replaces: true },
+  ],
+  'reasoning that it takes back': [
+    { type: 'model_reasoning', part: 1, text: 'Twelve?' },
+    { type: 'model_reasoning', part: 1, text: 'Hm', replaces: true },
+  ],
+  'a conversation that is shorter than what is billed': [
+    {
+      ...{ type: 'model_usage', usage: { inputTokens: 60_000, outputTokens: 9, webSearches: 2 } },
+      ...{ contextTokens: 612, raw: { iterations: [] } },
+    },
+  ],
+}
+
+describe('a recorded run comes out the same', () => {
+  it.each(Object.entries(reports))('with %s', async (_, signals) => {
+    const model: Model = {
+      ...{ provider: 'test', api: 'test', modelId: 'm' },
+      stream: () =>
+        new Observable((subscriber) => {
+          for (const signal of signals) subscriber.next(signal)
+          const reasoned = signals.some(({ type }) => type === 'model_reasoning')
+          subscriber.next({
+            ...{ type: 'model_finished', stopReason: 'end' },
+            parts: [
+              { type: 'text', text: 'Hello', part: 0 },
+              ...(reasoned ? [{ type: 'reasoning', text: 'Hm', part: 1 } as const] : []),
+            ],
+          })
+          subscriber.complete()
+        }),
+    }
+    const agent = defineAgent({ name: 'a', instructions: '', model })
+    const ledger = memoryLedger()
+    const host = { clock: manualClock(), random: seededRandom(1) }
+    const { runId, text } = await createRuntime({ ledger, host }).run(agent, 'Go.').result
+    expect(text).toBe('Hello')
+    const events: readonly RuntimeEvent[] = await Array.fromAsync(ledger.read(runId))
+    expect(await replayRun(ledger, runId, () => agent)).toEqual({ runId, events: events.length })
   })
 })

@@ -1,8 +1,10 @@
-import * as fc from 'fast-check'
-import '../../../scripts/testing/seed.ts'
-import { describe, expect, it } from 'vitest'
+import { ConfigurationError } from '@tallystick/core'
 import { hostileTexts, createRepeatedTexts } from '@tallystick/testkit'
-import { SecretMask } from '../src/secrets.ts'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import '../../../scripts/testing/seed.ts'
+import { toComment, requireIdentifier, toStringLiteral } from '../src/regression.ts'
+import { SecretMask, isPlainlySecret, isSecretName } from '../src/secrets.ts'
 
 const mask = new SecretMask()
 /** Puts a key together, so that no scanner takes this file for one that leaks. */
@@ -171,5 +173,104 @@ describe('what looks like a secret', () => {
         },
       ),
     )
+  })
+})
+
+const words = (text: string): readonly string[] => text.trim().split(/\s+/)
+
+describe('a name of a secret', () => {
+  it.each(
+    words(`
+      password passwords passwd passphrase passcode passwordhash passwordconfirmation secret secrets secretkey
+      privatekey signingkey encryptionkey masterkey authkey apikey apikeys accesskey accesskeyid accountkey
+      subscriptionkey servicekey token credential credentials connectionstring authorization cookie set-cookie`),
+  )('is %s, alone and after other words, however they are written', (name) => {
+    const capital = `${name[0]?.toUpperCase()}${name.slice(1)}`
+    for (const form of [name, `db_${name}`, `x-${name}`, `my${capital}`, name.toUpperCase(), `${name}2`]) {
+      expect([form, isSecretName(form)]).toEqual([form, true])
+    }
+    expect([`${name}less`, isSecretName(`${name}less`)]).toEqual([`${name}less`, false])
+  })
+
+  it('may be written in several words, and may end in a number', () => {
+    for (const name of words('api_key api-key Access.Key.Id client_secret_10 password-01 db_pwd_')) {
+      expect([name, isSecretName(name)]).toEqual([name, true])
+    }
+    for (const name of ['', '12', '2', 'word', 'tokens', 'password_2_hint']) {
+      expect([name, isSecretName(name)]).toEqual([name, false])
+    }
+  })
+
+  it('may be a short word after another, and not alone', () => {
+    for (const name of words('db_pwd MYSQL_PWD db-pass user_pw')) expect(isSecretName(name)).toBe(true)
+    for (const name of words('pwd PWD pass pw pw_db OLDPWD compass')) expect(isSecretName(name)).toBe(false)
+  })
+
+  it('is that of a key in the environment, where it is not a key that all may know', () => {
+    for (const name of words('OPENAI_KEY MY_OWN_KEY openai-KEY')) expect(isSecretName(name)).toBe(true)
+    for (const name of words(`
+      KEY openai_key OPENAI_KEYS KEY_OPENAI PUBLIC_KEY PRIMARY_KEY FOREIGN_KEY PARTITION_KEY SORT_KEY IDEMPOTENCY_KEY
+      SSH_PUBLIC_KEY`)) {
+      expect([name, isSecretName(name)]).toEqual([name, false])
+    }
+  })
+
+  it('is not that of a place in a list', () => {
+    for (const name of words('page next previous continuation cursor sync')) {
+      expect([name, isSecretName(`${name}Token`), isSecretName(`${name}_token_2`)]).toEqual([
+        name,
+        false,
+        false,
+      ])
+    }
+    expect(isSecretName('nextSecret')).toBe(true)
+  })
+
+  it('is not plainly one where it is a word of sentences', () => {
+    for (const name of words('token Token secret secrets credential credentials SECRET page pageToken')) {
+      expect([name, isPlainlySecret(name)]).toEqual([name, false])
+    }
+    for (const name of words('api_token my-secret tokens_secret password')) {
+      expect([name, isPlainlySecret(name)]).toEqual([name, true])
+    }
+  })
+})
+
+/** What code comes to that is run as a function. */
+function run(code: string): unknown {
+  // oxlint-disable-next-line no-implied-eval, typescript/no-implied-eval -- generated code is tried as code
+  return (new Function(code) as () => unknown)()
+}
+
+describe('text in generated source code', () => {
+  it('is a string literal that comes to the text, and runs nothing of it', () => {
+    for (const { name, text } of hostileTexts) {
+      expect({ name, text: run(`return ${toStringLiteral(text)}`) }).toEqual({ name, text })
+    }
+    expect(globalThis).not.toHaveProperty('tallystickRan')
+  })
+
+  it('stays in a line comment', () => {
+    for (const { name, text } of hostileTexts) {
+      expect({ name, ran: run(`// ${toComment(text)}\nreturn 'what follows'`) }).toEqual({
+        ...{ name, ran: 'what follows' },
+      })
+    }
+    expect(globalThis).not.toHaveProperty('tallystickRan')
+  })
+
+  it('shows a reviewer everything: no control, direction mark or invisible character is left', () => {
+    for (const { text } of hostileTexts) {
+      expect(toStringLiteral(text)).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+      expect(toComment(text)).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+    }
+    expect(toStringLiteral("It's 21 °C in 서울.")).toBe(String.raw`'It\'s 21 °C in 서울.'`)
+  })
+
+  it('is imported only under a name that is an identifier', () => {
+    expect(requireIdentifier('agents_2')).toBe('agents_2')
+    for (const { text } of hostileTexts.filter(({ border }) => border === 'code' || border === 'shell')) {
+      expect(() => requireIdentifier(text)).toThrow(ConfigurationError)
+    }
   })
 })

@@ -1,8 +1,10 @@
-import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
-import { createServer, type Permission } from '@tallystick/server'
+import { createServer, type Permission, type Principal } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import { scriptedModel, testTool } from '@tallystick/testkit'
+import { describe, expect, it } from 'vitest'
+import { permissions } from '../src/http/principal.ts'
+import { toApprovalId } from '../src/stream/run-moves.ts'
 import {
   answerOf,
   openOffice,
@@ -11,8 +13,6 @@ import {
   type Office,
   type OfficeOptions,
 } from './kit/office.ts'
-import { permissions } from '../src/http/principal.ts'
-import { toApprovalId } from '../src/stream/run-moves.ts'
 
 const stream = { accept: 'text/event-stream' }
 
@@ -439,5 +439,97 @@ describe('a server without authorize', () => {
       expect(answer).toMatchObject({ status: 400, code: 'secret_in_url' })
       expect(JSON.stringify(answer)).not.toContain(server.token)
     }
+  })
+})
+
+const finance = { sees: 'everything', roles: ['finance'] } as const
+const people: Readonly<Record<string, Principal>> = {
+  ...{
+    olga: { name: 'olga', ...finance },
+    ann: { name: 'ann', ...finance },
+    ben: { name: 'ben', ...finance },
+  },
+  carl: { name: 'carl', sees: 'everything', roles: ['sales'] },
+}
+
+function openBank(): Promise<Office> {
+  const approvers = [{ count: 2, roles: ['finance'] }]
+  const pay = testTool({
+    name: 'pay',
+    effect: 'write',
+    check: () => ({ kind: 'ask', approvers }),
+    run: () => 'paid',
+  })
+  const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: { usd: 5 } }] }, { text: 'Paid.' }])
+  return openOffice({
+    agents: [defineAgent({ name: 'office', instructions: 'Pay.', model, tools: [pay] })],
+    authorize: (request) => people[request.headers.get('authorization')?.slice('Bearer '.length) ?? ''],
+  })
+}
+
+describe('a call that two people have to approve', () => {
+  it('is refused to a caller without the role, to the one who started it, and to one person twice', async () => {
+    const office = await openBank()
+    const runId = await office.start('olga')
+    const result = async () => await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`, 'ann'))
+    const [asked] = (await result())['pendingApprovals'] as readonly Record<string, unknown>[]
+    expect(asked).toMatchObject({ approvers: [{ count: 2, roles: ['finance'] }] })
+    const { toolCallId } = asked!
+    const decide = async (as: string, body: object = {}) =>
+      await answerOf(await office.send(`/runs/${runId}/approve`, as, { toolCallId, ...body }))
+    expect(await decide('carl')).toMatchObject({
+      status: 403,
+      code: 'not_an_approver',
+      detail: expect.stringContaining('one of these roles: finance'),
+    })
+    expect(await decide('olga')).toMatchObject({ status: 403, code: 'not_an_approver' })
+    expect(await decide('carl', { roles: ['finance'] })).toMatchObject({ status: 400, code: 'malformed' })
+    expect(await decide('ann')).toMatchObject({ status: 200, accepted: true })
+    expect(await decide('ann')).toMatchObject({ status: 409, code: 'approved_before' })
+    expect(await result()).toMatchObject({
+      pendingApprovals: [{ approvals: [{ by: 'ann', roles: ['finance'] }] }],
+    })
+    expect(await decide('ben')).toMatchObject({ status: 200 })
+    expect(await result()).toMatchObject({ text: 'Paid.' })
+  })
+})
+
+/** Two tenants that each have a user of one name: the token of a request is the tenant. */
+async function openTenants(): Promise<Office> {
+  return await openOffice({
+    agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.', 'Four.')],
+    authorize: (request) => {
+      const tenant = request.headers.get('authorization')?.slice('Bearer '.length) ?? ''
+      return { name: 'Ann Smith', sees: { subjects: [tenant] } }
+    },
+  })
+}
+
+describe('given two tenants with a user of the same name, when both send the same', () => {
+  it('then a key of one is not a key of the other, on every route that takes one', async () => {
+    const office = await openTenants()
+    const key = { 'idempotency-key': 'k1' }
+    const messages = [{ role: 'user', content: 'Hi.' }]
+    const bodies: readonly (readonly [path: string, body: object, id: (answer: object) => unknown])[] = [
+      ['/runs', { agent: 'teller', input: 'Hi.' }, (answer) => Object(answer).runId],
+      ['/v1/chat/completions', { model: 'teller', messages }, (answer) => Object(answer).id],
+    ]
+    for (const [path, body, idOf] of bodies) {
+      const own = { 'idempotency-key': `${key['idempotency-key']}${path}` }
+      const send = async (tenant: string) => await answerOf(await office.send(path, tenant, body, own))
+      const [one, again, other] = [await send('north'), await send('north'), await send('south')]
+      expect([one.status, idOf(again)]).toEqual([other.status, idOf(one)])
+      expect(idOf(other)).not.toBe(idOf(one))
+    }
+  })
+
+  it('then a place in a list of one opens nothing for the other', async () => {
+    const office = await openTenants()
+    await office.start('north')
+    const { after } = await answerOf(await office.send('/events', 'south'))
+    expect(after).toMatch(/^sealed:/)
+    const at = `/events?after=${encodeURIComponent(String(after))}`
+    expect((await office.send(at, 'south')).status).toBe(200)
+    expect((await office.send(at, 'west')).status).toBe(400)
   })
 })

@@ -264,7 +264,7 @@ describe('tools served over HTTP', () => {
   })
 })
 
-describe('tools served over standard input and output', () => {
+describe('serving tools over standard input and output', () => {
   it('given a client that asks, when its side ends, then a tool that runs is stopped, and serving is over', async () => {
     const [input, output] = [new PassThrough(), new PassThrough()]
     const spies = [
