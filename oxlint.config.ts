@@ -183,8 +183,8 @@ export default defineConfig({
     ),
     mayNotImport(
       'packages/server/src/**',
-      'core/testing|testkit|ledger/\\w+|providers|tools|server|otel|engines|evals|cli',
-      'It stands on core, on functions of ledger and replay, and on the page of inspector, and touches no store.',
+      'core/testing|testkit|ledger/\\w+|providers|tools|server|otel|engines|cli',
+      'It stands on core, on functions of ledger, replay and evals, and on the page of inspector, and touches no store.',
     ),
     mayNotImport(
       'packages/testkit/src/**',

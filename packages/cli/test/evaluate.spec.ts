@@ -60,6 +60,10 @@ describe('an evaluation from the command line', () => {
     const all = await tallystickHere('dataset', at('runs.db'))
     expect(all.stdout.trim().split('\n')).toHaveLength(2)
     expect(all.stderr).toBe('2 cases.\n')
+    const [newest, oldest] = all.stdout.trim().split('\n')
+    const { id } = JSON.parse(oldest!) as { readonly id: string }
+    const named = await tallystickHere('dataset', at('runs.db'), '--run', id, 'latest')
+    expect(named.stdout).toBe(`${oldest}\n${newest}\n`)
   })
 
   it('prints a table, and fails where a score is under the least one', async () => {

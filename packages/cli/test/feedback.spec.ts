@@ -50,6 +50,8 @@ describe('feedback from the command line', () => {
     [['by=ann'], [0]],
     [['by=ann', 'score>0'], []],
     [['session=a', 'by=bob'], [1]],
+    [['started>=1h', 'started<2999-01-01', 'by=ann'], [0]],
+    [['started<1h'], []],
     [
       ['agent=sums', 'since=1h', 'status=done'],
       [2, 1, 0],
@@ -71,6 +73,7 @@ describe('feedback from the command line', () => {
     [['list', '--where', 'constructor=1']],
     [['list', '--where', 'agent<sums']],
     [['list', '--where', 'status=gone']],
+    [['list', '--where', 'started=3d']],
   ])('is refused where it is none: %j', async ([verb, ...words]) => {
     expect(await tallystickHere(verb!, path, ...words)).toMatchObject({ code: 2 })
   })

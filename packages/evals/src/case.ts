@@ -101,6 +101,8 @@ export const someCase: Schema = fields<EvalCase>(
 export interface CollectOptions {
   /** Chooses the runs, as for `readRunSummaries`. */
   readonly where?: Omit<SummaryFilter, 'before'> | undefined
+  /** These runs, in this order, in place of those that `where` chooses. */
+  readonly runs?: Iterable<RunId> | AsyncIterable<RunId> | undefined
   /** Patterns of further secrets to mask. If a pattern has a group, the match of the group is masked. */
   readonly secrets?: readonly RegExp[] | undefined
   /** Called for each run that makes no case, with the reason. */
@@ -109,6 +111,15 @@ export interface CollectOptions {
 
 const collectOptions = fields<CollectOptions>({
   where: maybe(anyObject),
+  runs: maybe(
+    valueThat(
+      'ids of runs',
+      (value) =>
+        typeof value === 'object' &&
+        value !== null &&
+        (Symbol.iterator in value || Symbol.asyncIterator in value),
+    ),
+  ),
   secrets: maybe(listOf(valueThat('a RegExp', (value) => value instanceof RegExp))),
   onSkipped: maybe(option.anyFunction),
 })
@@ -122,10 +133,8 @@ const collectOptions = fields<CollectOptions>({
 export async function* collectCases(ledger: Ledger, options: CollectOptions = {}): AsyncGenerator<EvalCase> {
   requireLedger('collectCases', ledger)
   requireOptions('collectCases', collectOptions, options)
-  const { where = {}, secrets, onSkipped = () => {} } = options
-  for await (const run of readRunSummaries(ledger, where)) {
-    const { runId } = run
-    if ('parent' in run && run.parent?.relation === 'child') continue
+  const { where = {}, runs, secrets, onSkipped = () => {} } = options
+  for await (const runId of runs ?? findRuns(ledger, where)) {
     try {
       const made = await makeCase(ledger, runId)
       if (typeof made === 'string') onSkipped(runId, made)
@@ -134,6 +143,12 @@ export async function* collectCases(ledger: Ledger, options: CollectOptions = {}
       onSkipped(runId, formatError(error))
     }
   }
+}
+
+/** The runs that a filter chooses. Child runs are parts of their root run. */
+async function* findRuns(ledger: Ledger, where: SummaryFilter): AsyncGenerator<RunId> {
+  for await (const run of readRunSummaries(ledger, where))
+    if (!('parent' in run) || run.parent?.relation !== 'child') yield run.runId
 }
 
 /** The case of one run, or why it makes none. */
@@ -161,6 +176,8 @@ async function makeCase(ledger: Ledger, runId: RunId): Promise<EvalCase | string
     state = evolve(state, event)
     events.push(event)
   }
+  if (state?.parent?.relation === 'child')
+    return 'it is a child run, whose calls are part of the case of its root run'
   if (state?.phase !== 'done') return 'it has not ended'
   if (input === undefined) return 'it has no input'
   if (state.schedule) return 'it is a schedule, which calls no model'

@@ -177,6 +177,29 @@ describe('a case of a recorded run', () => {
     expect(await Array.fromAsync(made)).toEqual([])
     expect(skipped).toEqual([`${runId} it has not ended`])
   })
+
+  it('is made of runs that are named, in their order, and of no child run alone', async () => {
+    const ledger = memoryLedger()
+    const look = defineAgent({
+      ...{ name: 'look', description: 'Looks.', instructions: 'Look.' },
+      model: scriptedModel([{ text: 'Rain.' }, { text: 'Sun.' }]),
+    })
+    const ask = { toolCalls: [{ name: 'look', input: { task: 'Look.' } }] }
+    const model = scriptedModel([ask, { text: 'It rains.' }, ask, { text: 'It shines.' }])
+    const agent = defineAgent({ name: 'a', instructions: 'Say.', model, tools: [agentTool(look)] })
+    const runtime = createRuntime({ ledger, agents: [agent] })
+    for (const input of ['Today?', 'Tomorrow?']) await runtime.run(agent, input).result
+    const runs = (await Array.fromAsync(ledger.runs())).map(({ runId }) => runId).reverse()
+    const skipped: string[] = []
+    const made = collectCases(ledger, { runs, onSkipped: (_run, why) => void skipped.push(why) })
+    const cases = await Array.fromAsync(made)
+    expect(cases.map(({ input }) => input)).toEqual(['Today?', 'Tomorrow?'])
+    expect(skipped).toEqual(
+      Array(2).fill('it is a child run, whose calls are part of the case of its root run'),
+    )
+    expect(await Array.fromAsync(collectCases(ledger))).toEqual(cases.toReversed())
+    await expect(collectCases(ledger, { runs: 'latest' as never }).next()).rejects.toThrow('ids of runs')
+  })
 })
 
 describe('a file of cases', () => {

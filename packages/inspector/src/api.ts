@@ -106,6 +106,15 @@ export interface RunNode {
   readonly children: readonly RunNode[]
 }
 
+/** Runs as cases of an evaluation. `GET /dataset`. */
+export interface CasePage {
+  /** As `tallystick dataset` prints them. */
+  readonly cases: readonly object[]
+  readonly leftOut: readonly { readonly runId: RunId; readonly reason: string }[]
+  /** Where the next page begins; absent on the last one. */
+  readonly before?: string
+}
+
 /** An event that a search found. `GET /search`. */
 export interface Hit {
   readonly runId: RunId

@@ -1,4 +1,5 @@
 export type {
+  CasePage,
   Due,
   Hit,
   HitPage,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { cutToChange } from '../src/page/ui/changed-lines.ts'
-import { formatCommand } from '../src/page/ui/command.ts'
+import { formatCommand, formatConditions } from '../src/page/ui/command.ts'
 import { fence } from '../src/page/ui/fence.ts'
 
 it('writes a command that a shell takes word by word, with the name of the ledger where it is a file', () => {
@@ -11,6 +11,17 @@ it('writes a command that a shell takes word by word, with the name of the ledge
   for (const title of ['postgres', 'folder', 'runs.jsonl', undefined]) {
     expect(formatCommand(['show', 'LEDGER'], title)).toBe('tallystick show LEDGER')
   }
+})
+
+it('writes the conditions that choose the runs of a query', () => {
+  const query = { agent: '-a b', feedbackBy: 'ann', maxScore: '0.5', startedUntil: 0, sessionId: 's' }
+  expect(
+    formatCommand(['list', 'LEDGER', ...formatConditions({ ...query, status: ['interrupted'] })], ''),
+  ).toBe(
+    "tallystick list LEDGER --where 'agent=-a b' --where by=ann --where session=s --where status=unfinished " +
+      "--where 'score<=0.5' --where 'started<1970-01-01T00:00:00.000Z'",
+  )
+  expect(formatConditions({ status: ['done', 'failed'], roots: true, limit: 60 })).toEqual([])
 })
 
 it('fences a text with more backticks than it holds', () => {

@@ -54,6 +54,7 @@ import { addCommands } from './runs/commands.ts'
 import { addDrive } from './runs/drive.ts'
 import { addAllEvents, addEvents } from './runs/events.ts'
 import { addInspection } from './runs/inspection.ts'
+import { addDataset } from './runs/dataset.ts'
 import { addList } from './runs/list.ts'
 import { addOverview } from './runs/overview.ts'
 import { addAgents, addReads, addSessions } from './runs/reads.ts'
@@ -459,6 +460,7 @@ function createApp(
   addSchedules(routes)
   addSignals(routes, options.signals)
   addList(routes)
+  addDataset(routes)
   addReads(routes)
   addInspection(routes)
   addEvents(routes)

@@ -2,11 +2,12 @@ import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentTool, createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
+import { collectCases } from '@tallystick/evals'
 import { redact, writeCheckpoint } from '@tallystick/ledger'
 import { createServer } from '@tallystick/server'
 import { scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { answerOf, openOffice, tellingAgent } from './kit/office.ts'
+import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 import { inspectionCases } from './kit/inspection-cases.ts'
 import { temporaryFolder, temporaryLedger } from './kit/temporary-ledger.ts'
 
@@ -78,6 +79,54 @@ describe('a request about the past of a run', () => {
       authorize: () => ({ name: 'eve', sees: { subjects: ['ada'] }, may: ['inspect', 'replay'] }),
     })
     for (const path of raw) expect((await named.send(path)).status).toBe(200)
+  })
+})
+
+describe('cases of runs', () => {
+  it('are those that the filters let through, page by page, or of named runs, for who may inspect', async () => {
+    const agents = [tellingAgent('teller', 'One.', 'Two.', 'Three.'), payingAgent('cashier')]
+    const office = await openOffice({ ledger: temporaryLedger(), agents })
+    const told: string[] = []
+    for (const as of ['ada', 'bob', 'ada']) {
+      const input = `I am ${as}, password=hunter2secret`
+      const runId = await office.start(as, { agent: 'teller', input })
+      await (await office.send(`/runs/${runId}/result?waitMs=20000`, as)).text()
+      told.push(runId)
+    }
+    await office.send(`/runs/${told[0]}/feedback`, 'ada', { score: 0.5 })
+    const waiting = await office.start('ada', { agent: 'cashier' })
+    await (await office.send(`/runs/${waiting}/result?waitMs=20000`, 'ada')).text()
+    const read = async (query: string, by = office) => {
+      const response = await by.send(`/dataset?${query}`)
+      const text = await response.text()
+      expect(text).not.toContain('hunter2')
+      return JSON.parse(text) as {
+        readonly status?: number
+        readonly cases: readonly { readonly id: string; readonly feedback?: unknown }[]
+        readonly leftOut: unknown
+        readonly before?: string
+      }
+    }
+    const idsOf = async (query: string, by = office) => (await read(query, by)).cases.map(({ id }) => id)
+    const all = await read('')
+    expect(all.cases.map(({ id }) => id)).toEqual(told.toReversed())
+    expect(all.leftOut).toEqual([{ runId: waiting, reason: 'it has not ended' }])
+    expect(all.cases).toEqual(await Array.fromAsync(collectCases(office.ledger)))
+    expect(await idsOf('maxScore=0.5')).toEqual([told[0]])
+    const first = await read('agent=teller&limit=2')
+    expect(first.cases).toHaveLength(2)
+    expect(await idsOf(`agent=teller&limit=2&before=${first.before}`)).toEqual([told[0]])
+    expect(await idsOf(`run=${told[1]}&run=${told[0]}`)).toEqual([told[1], told[0]])
+    expect(await read(`run=${told[0]}&run=none`)).toMatchObject({ status: 404 })
+    expect((await read(Array(201).fill(`run=${told[0]}`).join('&'))).status).toBe(400)
+    expect((await office.send('/dataset', 'ada')).status).toBe(403)
+    const named = await openOffice({
+      ledger: office.ledger,
+      authorize: () => ({ name: 'eve', sees: { subjects: ['ada'] }, may: ['inspect'] }),
+    })
+    expect(await idsOf('', named)).toEqual([told[2], told[0]])
+    expect((await read(`run=${told[1]}`, named)).status).toBe(404)
+    expect(office.reported).toEqual([])
   })
 })
 

@@ -13,7 +13,7 @@ export interface Where {
 const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const satisfies readonly RunStatus[]
 
 const names =
-  'agent=, tool=, outcome=, status=, reason=, session=, subject=, tag=, since=, by= (who gave feedback), and score with <, <=, =, >= or >'
+  'agent=, tool=, outcome=, status=, reason=, session=, subject=, tag=, since= (the last event), started>=, started<, by= (who gave feedback), and score with <, <=, =, >= or >'
 
 export const whereHelp: string = `only runs that fit, such as score<0.5 or tool=pay; may be repeated; there are ${names}`
 
@@ -25,6 +25,8 @@ export function addCondition(text: string, { texts, filter }: Where = { texts: [
 function parseCondition(text: string, { feedback }: Where['filter']): Where['filter'] {
   const [, name = '', sign = '', value = ''] = /^([a-z]+)(<=|>=|=|<|>)(.+)$/s.exec(text) ?? []
   if (name === 'score') return { feedback: { ...feedback, ...parseScores(sign, value) } }
+  if (name === 'started' && (sign === '>=' || sign === '<'))
+    return { [sign === '<' ? 'startedUntil' : 'startedSince']: toTime(parseMoment(value), Date.now()) }
   const parse = sign === '=' ? getOwn(conditions, name) : undefined
   if (parse === undefined) throw new InvalidArgumentError(`${text} is no condition. There are ${names}.`)
   return name === 'by' ? { feedback: { ...feedback, by: value } } : parse(value)

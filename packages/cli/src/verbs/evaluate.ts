@@ -17,6 +17,7 @@ import { withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
 import { addCondition, parseScore, whereHelp } from '../command/where.ts'
 import { importConfig } from '../drive/config.ts'
+import { findRun } from '../runs/find-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import { keepAlive, runUntilStopped } from '../terminal/wait.ts'
 import type { Done } from '../verbs.ts'
@@ -26,16 +27,19 @@ import { parsePattern } from './replay.ts'
 export function declareDataset(verb: Command, context: CommandContext): void {
   declareLedger(verb, 'print runs as cases for an evaluation, one JSON object per line, the newest first')
     .option('--where <condition>', whereHelp, addCondition)
+    .option('--run <runs...>', 'these runs, in place of --where')
     .option('--limit <n>', 'at most this many', parseWholeNumber)
     .option('--redact <patterns...>', 'regular expressions of further secrets to mask')
-    .action(async (ledgerPath, { where, limit = Infinity, redact = [] }) => {
+    .action(async (ledgerPath, { where, run: named, limit = Infinity, redact = [] }) => {
       const secrets = redact.map(parsePattern)
       await withLedger(ledgerPath, 'read', async (ledger) => {
         let count = 0
         const skipped = new Map<string, number>()
         const onSkipped = (_run: string, reason: string): void =>
           void skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
-        const options = { where: where?.filter ?? {}, secrets, onSkipped }
+        const place = { programName: context.programName, ledgerPath }
+        const runs = named && (await Promise.all(named.map((each) => findRun(ledger, each, place))))
+        const options = { where: where?.filter ?? {}, runs, secrets, onSkipped }
         if (limit > 0) {
           for await (const each of collectCases(ledger, options)) {
             await context.printData(`${JSON.stringify(each)}\n`)

@@ -1,4 +1,5 @@
 // What the page does beside reading, in a real browser: by the keyboard alone, and with each way to change a run.
+import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -7,6 +8,7 @@ import { lacksBrowser, openBrowser } from '../../../../scripts/testing/browser.t
 import { findBarriers } from '../kit/find-barriers.ts'
 import { startInspector } from '../kit/inspector.ts'
 import { openShop, shopAgent, shopConfig } from '../kit/shop.ts'
+import { tallystickHere } from '../kit/tallystick.ts'
 
 async function readEvents(ledgerPath: string, runId: string): Promise<readonly RuntimeEvent[]> {
   const ledger = sqliteLedger(ledgerPath, { readOnly: true })
@@ -78,7 +80,7 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
     expect(faults).toEqual([])
   })
 
-  it('denies with a reason, approves with another input, and forks beside the original', async () => {
+  it('denies, edits, gives feedback, lets an approval stand, makes cases, and forks beside the original', async () => {
     await using shop = await openShop()
     const denied = await shop.start()
     const edited = await shop.start()
@@ -136,7 +138,6 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
     await page.getByLabel('Note').fill('Cheap\u202E.')
     expect(await page.getByRole('button', { name: 'Give feedback' }).isDisabled()).toBe(true)
     await page.getByLabel('Score').fill('0.5')
-    expect(await findBarriers(page)).toEqual([])
     await page.getByRole('button', { name: 'Give feedback' }).click()
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await page.getByRole('region', { name: 'Conversation' }).getByText('Cheap⟨U+202E⟩.').waitFor()
@@ -178,6 +179,33 @@ describe.skipIf(lacksBrowser)('the page, where it may change runs', () => {
     expect(await Array.fromAsync(ledger.find({ types: ['session_edited'] }))).toMatchObject([
       { edit: 'withdraw', reason: 'Enough.', standing: march.pendingApprovals[0]!.toolCallId },
     ])
+
+    const saveCases = async (): Promise<string> => {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name: 'Save cases.jsonl' }).click(),
+      ])
+      await page.getByRole('button', { name: 'Close' }).click()
+      return await readFile(await download.path(), 'utf8')
+    }
+    const dataset = async (...words: readonly string[]): Promise<string> =>
+      (await tallystickHere('dataset', shop.ledgerPath, ...words)).stdout
+    await openRun(edited.runId)
+    await page.getByRole('button', { name: 'As case…' }).click()
+    expect(await saveCases()).toBe(await dataset('--run', edited.runId))
+    await page.getByRole('button', { name: 'Cases…', exact: true }).click()
+    await page.goto(`${inspector.base}/inspector#run=${edited.runId}&session=march`)
+    await expect.poll(() => rows.count()).toBe(3)
+    for (const place of [1, 2]) await rows.nth(place).getByRole('checkbox').check()
+    await page.getByRole('button', { name: 'Take 2…' }).click()
+    expect((await saveCases()).split('\n')).toHaveLength(3)
+    for (const place of [1, 2]) await rows.nth(place).getByRole('checkbox').uncheck()
+    await page.getByRole('button', { name: 'Take all…' }).click()
+    await page.getByText('2 cases. 1 run left out: it has no input.').waitFor()
+    await page.getByText('tallystick dataset runs.db --where session=march').waitFor({ state: 'attached' })
+    expect(await findBarriers(page)).toEqual([])
+    expect(await saveCases()).toBe(await dataset('--where', 'session=march'))
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click()
 
     await openRun(edited.runId, '&at=2')
     await page.getByRole('button', { name: 'Fork at 2…' }).click()

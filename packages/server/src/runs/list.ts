@@ -48,16 +48,11 @@ export function addList(routes: Routes): void {
     {
       operationId: 'listRuns',
       summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
-      parameters: [...runFilters, 'q', 'before', 'limit'],
+      parameters: listParameters,
       answers: { 200: 'The page.' },
       fields: ['runs'],
     },
-    async ({ principal, req }) => {
-      const { before, limit, ...asked } = readAskedPage(req)
-      const list: PlacedList = { of: 'runs', principal, sessionId: asked.sessionId }
-      const begin = before === undefined ? undefined : await findBegin(served, list, before)
-      return respondJson(await readListPage(served, list, limit, { ...asked, ...omitUndefined({ begin }) }))
-    },
+    async ({ principal, req }) => respondJson(await readAskedList(served, principal, req)),
   )
 }
 
@@ -84,6 +79,9 @@ export const runFilters: NonNullable<Operation['parameters']> = [
   ...(['status', 'reason', 'agent', 'tool', 'outcome', 'sessionId', 'subject', 'tag'] as const),
   ...(['feedbackBy', 'minScore', 'maxScore', 'since', 'startedSince', 'startedUntil', 'roots'] as const),
 ]
+
+/** Those of a page of runs. */
+export const listParameters: NonNullable<Operation['parameters']> = [...runFilters, 'q', 'before', 'limit']
 
 /** Reads which runs a caller asks for. */
 export function readRunFilters(req: HonoRequest): AskedRuns {
@@ -190,6 +188,18 @@ export function toSummaryFilter(
       subjects: subject === undefined ? subjects : [subject],
     }),
   }
+}
+
+/** The page of runs that a caller asks for. */
+export async function readAskedList(
+  served: Served,
+  principal: Principal,
+  req: HonoRequest,
+): Promise<{ readonly runs: readonly ListRow[]; readonly before?: string }> {
+  const { before, limit, ...asked } = readAskedPage(req)
+  const list: PlacedList = { of: 'runs', principal, sessionId: asked.sessionId }
+  const begin = before === undefined ? undefined : await findBegin(served, list, before)
+  return await readListPage(served, list, limit, { ...asked, ...omitUndefined({ begin }) })
 }
 
 /** A page of the runs that a principal sees, and where the next page begins. It may hold fewer than asked for, or none. */

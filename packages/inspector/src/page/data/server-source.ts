@@ -5,14 +5,15 @@ import { type Source, SourceError } from './source.ts'
 /** The stream of all events begins with the first one of the ledger, so the list is read again instead, while it is seen. */
 const lookAgainMs = 2_000
 
-/** The path of a list of runs, or of a search in them, relative to the page's. */
+/** The path of a list of runs, of a search in them or of their cases, relative to the page's. */
 export function formatListPath(
-  { status, ...query }: RunQuery & { readonly input?: string; readonly after?: string },
-  path: 'runs' | 'search' = 'runs',
+  query: RunQuery & { readonly input?: string; readonly after?: string; readonly run?: readonly string[] },
+  path: 'runs' | 'search' | 'dataset' = 'runs',
 ): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
-  for (const each of status ?? []) search.append('status', each)
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    for (const each of Array.isArray(value) ? (value as readonly unknown[]) : [value])
+      if (each !== undefined && each !== '') search.append(name, String(each))
   return `${path}?${search}`
 }
 

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { RegressionFiles, ReplayAnswer } from '../../../api.ts'
+import { mayCollect } from '../../state/cases.ts'
 import { waits } from '../../state/open-run.ts'
 import { route, runId } from '../../state/route.ts'
 import { may, rows, self } from '../../state/runs.ts'
@@ -12,11 +13,12 @@ import { useSending } from '../../ui/sending.ts'
 import { showHidden } from '../../ui/text.tsx'
 import { Trouble } from '../../ui/trouble.tsx'
 import { ReplayReport } from '../replay-report.tsx'
+import { DatasetDialog } from './dataset-dialog.tsx'
 import { FeedbackDialog } from './feedback-dialog.tsx'
 import { ForkDialog } from './fork-dialog.tsx'
 import { TextCommand } from './text-command.tsx'
 
-type Open = 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'feedback' | 'test'
+type Open = 'case' | 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'feedback' | 'test'
 
 /** What the caller may do with the run: only that is offered. */
 export function RunMenu(): JSX.Element | null {
@@ -38,6 +40,7 @@ export function RunMenu(): JSX.Element | null {
     ['feedback', 'Feedback…', now.isDone && may('feedback')],
     ['replay', 'Replay', may('replay') && hasAgents()],
     ['test', 'Copy as test', now.isDone && may('inspect')],
+    ['case', 'As case…', now.isDone && mayCollect()],
   ]
   const close = (): void => setOpen(undefined)
   return (
@@ -88,6 +91,7 @@ export function RunMenu(): JSX.Element | null {
       {open === 'replay' && <ReplayDialog onClose={close} />}
       {open === 'feedback' && <FeedbackDialog onClose={close} />}
       {open === 'test' && <TestDialog onClose={close} />}
+      {open === 'case' && run !== undefined && <DatasetDialog choice={{ run: [run] }} onClose={close} />}
     </div>
   )
 }

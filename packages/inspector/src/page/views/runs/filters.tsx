@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { rowStatuses } from '../../../api.ts'
+import { mayCollect, ticked } from '../../state/cases.ts'
 import { go, type Route, route } from '../../state/route.ts'
 import { formatTime, showHidden } from '../../ui/text.tsx'
 
@@ -68,6 +69,15 @@ export function Filters(): JSX.Element {
         >
           {isOpen ? 'Fewer filters' : 'More filters'}
         </button>
+        {mayCollect() && ticked.value === undefined && (
+          <button
+            type="button"
+            title="Make cases of runs, for an evaluation"
+            onClick={() => (ticked.value = new Set())}
+          >
+            Cases…
+          </button>
+        )}
       </div>
       {isOpen && (
         <div class="more-filters" id="more-filters">

@@ -2,12 +2,16 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { before, listState, listTrouble, readMore, readQuery, rows } from '../../state/runs.ts'
+import { tick, ticked } from '../../state/cases.ts'
 import { hits, keepSearch } from '../../state/search.ts'
 import { formatListPath } from '../../data/server-source.ts'
 import { Boundary } from '../../ui/boundary.tsx'
+import { formatConditions } from '../../ui/command.ts'
 import { toMarkdownTable } from '../../ui/markdown-table.ts'
 import { Same } from '../../ui/same.tsx'
+import { showHidden } from '../../ui/text.tsx'
 import { Trouble } from '../../ui/trouble.tsx'
+import { CaseChoice } from './case-choice.tsx'
 import { Filters, hasFilter } from './filters.tsx'
 import { Hits } from './hits.tsx'
 import { RunEntry, runEntryHeight } from './run-entry.tsx'
@@ -19,6 +23,7 @@ export function RunList(): JSX.Element {
   return (
     <nav class="runs" aria-label="Runs">
       <Filters />
+      {ticked.value !== undefined && <CaseChoice />}
       <Boundary name="The list">{hits.value === undefined ? <Runs /> : <Hits />}</Boundary>
     </nav>
   )
@@ -35,26 +40,11 @@ function Runs(): JSX.Element {
   )
 }
 
-/** The conditions of `tallystick list --where` that filter as the list does. */
-const conditions = {
-  ...{ agent: 'agent', tool: 'tool', outcome: 'outcome', reason: 'reason' },
-  ...{ sessionId: 'session', subject: 'subject', tag: 'tag' },
-} as const
-
 function SameList(): JSX.Element {
   const query = readQuery()
-  const options = Object.entries(conditions).flatMap(([name, condition]) => {
-    const value = query[name as keyof typeof conditions]
-    return value === undefined ? [] : ['--where', `${condition}=${value}`]
-  })
-  const { feedbackBy, minScore, maxScore } = query
-  const said = Object.entries({ 'by=': feedbackBy, 'score>=': minScore, 'score<=': maxScore }).flatMap(
-    ([condition, value]) => (value === undefined ? [] : ['--where', condition + value]),
-  )
-  const statuses = query.status?.length === 1 ? ['--status', ...query.status] : []
   return (
     <Same
-      command={['list', 'LEDGER', ...statuses, ...options, ...said]}
+      command={['list', 'LEDGER', ...formatConditions(query)]}
       path={formatListPath(query)}
       json={() => rows.value}
       markdown={() =>
@@ -116,7 +106,19 @@ function Rows(): JSX.Element {
           return (
             row && (
               <li key={row.runId} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
-                <RunEntry row={row} />
+                {ticked.value === undefined ? (
+                  <RunEntry row={row} />
+                ) : (
+                  <div class="ticking">
+                    <input
+                      type="checkbox"
+                      aria-label={`Take ${showHidden(row.firstWords ?? row.runId)}`}
+                      checked={ticked.value.has(row.runId)}
+                      onChange={() => tick(row.runId)}
+                    />
+                    <RunEntry row={row} />
+                  </div>
+                )}
               </li>
             )
           )
