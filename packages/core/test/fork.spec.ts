@@ -1,9 +1,19 @@
-import { defineAgent, type RunState, type RuntimeEvent, joinText, ConfigurationError } from '@tallystick/core'
+import {
+  ConfigurationError,
+  defineAgent,
+  joinText,
+  memoryLedger,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import {
   checkTranscript,
+  copyPrefix,
+  mortalLedger,
   seededRandom,
+  SimulatedCrash,
   testTool,
   type ScriptedReply,
   type ScriptedStep,
@@ -234,6 +244,27 @@ describe('a fork', () => {
     expect(await next.waitUntilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(asking.runs).toHaveLength(0)
     checkedRun(await next.eventsOf(fork))
+  })
+
+  it('ends a call that it has begun itself by its own work, also where the other run has the result by then', async () => {
+    const { events, runId } = await recorded()
+    const ended = events.findIndex(({ type }) => type === 'tool_result')
+    const ledger = memoryLedger()
+    await copyPrefix(events.slice(0, ended), ledger)
+    const dying = shop({
+      ledger: mortalLedger(ledger, { append: 1, stored: false, after: 'tool_started' }),
+      random: seededRandom(2),
+    })
+    const fork = dying.runtime.fork(runId, { atSeq: 2 })
+    await expect(dying.waitUntilSettled(fork.result)).rejects.toThrow(SimulatedCrash)
+    for (const event of events.slice(ended))
+      await ledger.append(runId, { expectedSeq: event.seq - 1, epoch: 1 }, [event], { durability: 'barrier' })
+    const next = shop({ ledger, steps: script.slice(1), random: seededRandom(3) })
+    await next.waitUntilSettled(next.runtime.resume(fork.id).result)
+    const own = checkedRun(await next.eventsOf(fork))
+    expect(ofType(own, 'tool_started').map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(ofType(own, 'tool_result')[0]).not.toHaveProperty('reused')
+    expect([dying, next].map(({ tools }) => tools[0]!.runs.length)).toEqual([1, 1])
   })
 })
 

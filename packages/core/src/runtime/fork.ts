@@ -328,10 +328,13 @@ export class RecordedResults {
     })
   }
 
-  /** The recorded result for a call that is started; `undefined` if it is to run. */
+  /**
+   * The recorded result for a call that is started; `undefined` if it is to run. A call that was started before may have begun
+   * for real, and the other run may have come to its result since then: that is not the result of this one.
+   */
   serve(state: RunState, call: Call): RecordedResult | undefined {
     const promised = this.#results.find(({ toolCallId }) => toolCallId === call.recorded)
-    const found = promised ?? this.#find(state, call, this.#served)
+    const found = promised ?? (call.attempts > 1 ? undefined : this.#find(state, call, this.#served))
     if (found) this.#served.add(found.toolCallId)
     return found
   }
