@@ -293,6 +293,18 @@ describe('given a call whose input was removed from the record', () => {
   })
 })
 
+it('the result of a run whose typed answer was removed has null in its place', async () => {
+  const ledger = open()
+  const output = { type: 'object', properties: { usd: { type: 'number' } }, required: ['usd'] } as const
+  const model = scriptedModel([{ text: '{"usd":5}' }])
+  const agent = defineAgent({ name: 'typed', instructions: 'Sum up.', model, output })
+  const runtime = () => createRuntime({ ledger, agents: [agent], host: { report: () => {} } })
+  const { runId } = await runtime().run(agent, 'Go.').result
+  expect(await runtime().resume(runId).result).toMatchObject({ output: { usd: 5 } })
+  await redact(ledger, runId, 'all', { by: 'ada', reason: 'asked to' })
+  expect(await runtime().resume(runId).result).toMatchObject({ status: 'done', output: null })
+})
+
 /** How the input of a call comes to be gone from the record of a run that has ended. */
 interface Loss {
   readonly run?: RunOptions

@@ -198,7 +198,10 @@ export async function readResult<Output>(
   return { ...(result as RunResult<Output>), output: await readOutput(state, state.output.value, agent) }
 }
 
-/** Returns a recorded answer as the agent's schema parses it; as it is if this process does not know the agent. */
+/**
+ * Returns a recorded answer as the agent's schema parses it; as it is if this process does not know the agent, and null where it
+ * was removed from the record.
+ */
 export async function readOutput<Output>(
   state: RunState,
   value: Json,
@@ -207,6 +210,7 @@ export async function readOutput<Output>(
   if (agent?.output === undefined) return value as Output
   const read = await agent.output.read(value)
   if ('output' in read) return read.output
+  if (value === null && state.removedFrom !== undefined) return value as Output
   throw new ConfigurationError(
     `The answer of run ${state.runId} does not match today's output schema of the agent ${state.agent}: ${read.error}. The recorded answer is unchanged; read the run with the schema that it was started with.`,
   )
