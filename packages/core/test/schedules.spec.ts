@@ -323,7 +323,10 @@ describe('a schedule', () => {
     [{ cron: '0 3 * * *', every: 5_000 }, 'and 2 of them'],
     [{ cron: '0 3 * *' }, 'five'],
     [{ cron: '0 0 30 2 *' }, 'never comes'],
-    [{ cron: '0 3 * * *', timeZone: 'Mars/Olympus' }, 'Mars/Olympus'],
+    [
+      { cron: '0 3 * * *', timeZone: 'Mars/Olympus\u0000' },
+      'cannot go by the time zone "Mars/Olympus\\u0000", which does not exist',
+    ],
     [{ every: 5_000, timeZone: 'UTC' }, 'Leave it out'],
     [{ every: 10 }, 'every'],
     [{ every: Number.MAX_SAFE_INTEGER }, 'every 9007199254740991 milliseconds comes after the year 9999'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { defineAgent, type Ledger, memoryLedger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
-import { answerOf, framesOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
+import { answerOf, framesOf, type Office, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
 interface RunAnswer {
   readonly status: string
@@ -353,5 +353,27 @@ describe('a start that is sent twice under one key', () => {
     expect([bobs.status, bobs.runId === first.runId]).toEqual([201, false])
     const [started] = await recorded(office.send(`/runs/${first.runId}/events`))
     expect(JSON.stringify(started)).toContain('"tags":["shop"]')
+  })
+
+  it('is refused another order, which is no fault of the server, however late that is found', async () => {
+    const memory = memoryLedger()
+    const ledger: Ledger = {
+      ...memory,
+      async *read(runId, options) {
+        // Whoever compares the orders reads no further than the input; the first event is answered before.
+        if (options?.toSeq === 4)
+          for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => void setImmediate(resolve))
+        yield* memory.read(runId, options)
+      },
+    }
+    const [first, second] = [await openOffice({ ledger }), await openOffice({ ledger })]
+    const start = async (office: Office, input: string): Promise<unknown> => {
+      const body = { agent: 'office', input }
+      return await (await office.send('/runs', 'ada', body, { 'idempotency-key': 'order-7' })).json()
+    }
+    const { runId } = (await start(first, 'Pay the bill.')) as { runId: string }
+    await first.send(`/runs/${runId}/result?waitMs=20000`)
+    expect(await start(second, 'Pay another.')).toMatchObject({ code: 'key_used' })
+    expect(second.reported).toEqual([])
   })
 })

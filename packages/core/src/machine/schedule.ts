@@ -36,9 +36,18 @@ export function findNextTime(
     const next = pattern.nextRun(new Date(after))?.getTime()
     return isMoment(next) ? next : undefined
   } catch (error) {
-    throw new ConfigurationError(
-      `A schedule cannot go by the cron pattern ${JSON.stringify(cron)} in the time zone ${timeZone}: ${formatError(error)} Give five fields, such as '0 3 * * *' for 3:00 every day, and a zone such as Europe/Berlin.`,
-    )
+    const fault = isTimeZone(timeZone)
+      ? `cannot go by the cron pattern ${JSON.stringify(cron)}: ${formatError(error)} Give five fields, such as '0 3 * * *' for 3:00 every day.`
+      : `cannot go by the time zone ${JSON.stringify(timeZone)}, which does not exist. Give the name of one, such as Europe/Berlin.`
+    throw new ConfigurationError(`A schedule ${fault}`)
+  }
+}
+
+function isTimeZone(timeZone: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
   }
 }
 

@@ -1,5 +1,6 @@
 import {
   type Agent,
+  ConfigurationError,
   type Ledger,
   LedgerConflictError,
   type Run,
@@ -62,7 +63,8 @@ const forkBody = z.strictObject({
 
 /**
  * Resolves with the next event of a run that this process drives. A failure before that event is one of the request;
- * a later one is reported, since no request waits for it.
+ * a later one is reported, since no request waits for it, unless it refuses the request: the event may be of the run that has
+ * its key.
  */
 export async function awaitFirstEvent(
   { liveRuns, stream: { report } }: Pick<Served, 'liveRuns' | 'stream'>,
@@ -76,7 +78,8 @@ export async function awaitFirstEvent(
   }
   run.result.then(forget, (error: unknown) => {
     forget()
-    if (isOnRecord) report(error, `Run ${run.id} failed and is no longer driven here`)
+    const isRefusal = error instanceof ConfigurationError && error.code === 'key_used'
+    if (isOnRecord && !isRefusal) report(error, `Run ${run.id} failed and is no longer driven here`)
   })
   const event = await firstValueFrom(run.after(after).events$)
   isOnRecord = true

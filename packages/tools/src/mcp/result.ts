@@ -25,7 +25,10 @@ export async function toResultContent(
 ): Promise<readonly ResultPart[]> {
   const { structuredContent, isError } = result
   const parts = toParts(result.content, reading)
-  if (structuredContent === undefined) return parts
+  if (structuredContent === undefined) {
+    if (isError || outputSchema === undefined) return parts
+    return [...parts, text('(The answer lacks the structured content that the server itself declares.)')]
+  }
   const structured = JSON.stringify(structuredContent)
   // Libraries wrap texts in an object that holds nothing else, and give them as texts as well.
   const values = Object.values(Object(structuredContent) as object)

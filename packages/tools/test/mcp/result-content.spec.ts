@@ -219,6 +219,9 @@ describe('the structure of an answer', () => {
     )
     expect(await answer([json], given, { outputSchema, isError: true })).toEqual([json])
     expect(await answer([json], given)).toEqual([json])
+    const lacking = '(The answer lacks the structured content that the server itself declares.)'
+    expect(await answer([], undefined, { outputSchema })).toEqual([lacking])
+    expect(await answer(['no'], undefined, { outputSchema, isError: true })).toEqual(['no'])
     const fitting = { a: 1, b: 2, c: 3, d: 4 }
     expect(await answer([JSON.stringify(fitting)], fitting, { outputSchema })).toHaveLength(1)
   })
