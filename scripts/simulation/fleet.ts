@@ -1,10 +1,11 @@
 import type { RunId } from '@tallystick/core'
-import { startWorker } from '@tallystick/engines'
+import { type Engine, startWorker } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
 import type { Fleet, SiteWorker, WorkingSite } from '@tallystick/testkit'
+import { openQueue, type Queue, queueEngine } from '../../packages/engines/test/queue-engine.ts'
 import { createAgents, createTools, drawStart, prices } from './agents.ts'
 
-/** The fleet of the project: its own engine, and agents that do whatever an agent can. */
+/** The fleet of the project: an engine that asks the ledger, or one that holds wakes itself, and agents that do whatever an agent can. */
 export function createFleet(): Fleet {
   return {
     agents: createAgents,
@@ -14,13 +15,42 @@ export function createFleet(): Fleet {
     contextOf: ({ owner }) => ({ owner }),
     changeInput: (name) => (name === 'helper' ? undefined : { do: 'succeed', ms: 3, edited: true }),
     expects: (error) => error instanceof Error && error.message === 'a broken guardrail',
-    work: startPollingWorker,
+    work: startEngineWorker,
   }
 }
 
-function startPollingWorker({ runtime, ledger, clock }: WorkingSite): SiteWorker {
-  const engine = pollingEngine({ ledger, clock, report: () => {} })
-  const worker = startWorker({ runtime, engine })
+/** The servers of engines, by world and store. */
+const queues = new WeakMap<object, Map<string, Queue>>()
+
+function openQueueOf({ world, store }: WorkingSite): Queue {
+  const ofWorld = queues.get(world) ?? new Map<string, Queue>()
+  queues.set(world, ofWorld)
+  const queue = ofWorld.get(store) ?? openQueue()
+  ofWorld.set(store, queue)
+  return queue
+}
+
+function createEngine(site: WorkingSite): Engine {
+  const { world, actor, ledger, clock } = site
+  if (world.chance('engine')() < 0.6) return pollingEngine({ ledger, clock, report: () => {} })
+  const engine = queueEngine(openQueueOf(site), { clock: world.clockOf(actor) })
+  return {
+    ...engine,
+    // What was sent arrives, also where the process dies before it has the answer.
+    wake: async (wake) => {
+      const recorded = new Promise<void>((resolve) => {
+        world.after(world.drawDelay(actor, 0, 50), undefined, () => void engine.wake(wake).then(resolve))
+      })
+      await recorded
+      await world.sleep(world.drawDelay(actor, 0, 50), actor)
+    },
+  }
+}
+
+function startEngineWorker(site: WorkingSite): SiteWorker {
+  const engine = createEngine(site)
+  const { runtime, clock } = site
+  const worker = startWorker({ runtime, engine, clock })
   return {
     wake: async (runId: RunId) => await engine.wake({ runId }),
     stop: async (graceMs) => await (await worker).stop(graceMs),

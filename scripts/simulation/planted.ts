@@ -200,6 +200,13 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       to: 'return { wakeAt: undefined, children }',
     },
   ],
+  'a wake of later forgotten': [
+    {
+      file: 'engines/src/worker.ts',
+      from: 'if (wakeAt !== undefined) await engine.wake({ ...about, runId, at: wakeAt })',
+      to: '',
+    },
+  ],
   'a schedule that fires twice': [
     {
       file: 'core/src/runtime/schedules.ts',

@@ -1,6 +1,6 @@
-import type { Rest, Runtime } from '@tallystick/core'
+import type { Clock, Rest, Runtime } from '@tallystick/core'
 import { RunNotFoundError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
+import { defaultHost, option, requireOptions } from '@tallystick/core/internal'
 import type { Drive, Engine, EngineWorker, Wake } from './engine.ts'
 
 /** How a process drives the runs that an engine wakes. */
@@ -20,6 +20,8 @@ export interface WorkerOptions {
   readonly context?: unknown
   /** Gets each rest, for logs and measures. */
   readonly onRest?: ((rest: Rest, wake: Wake) => void) | undefined
+  /** Default: that of the host. */
+  readonly clock?: Clock | undefined
 }
 
 const { anyFunction, anyObject, fields, maybe, milliseconds, numberFrom } = option
@@ -34,6 +36,7 @@ const workerOptions = fields<WorkerOptions>(
     graceMs: maybe(milliseconds),
     context: maybe(() => undefined),
     onRest: maybe(anyFunction),
+    clock: maybe(anyObject),
   },
   { maxRuns: 'concurrency' },
 )
@@ -59,6 +62,7 @@ const pauseMs = 1_000
 export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive {
   requireOptions('createDrive', workerOptions, options)
   const { runtime, engine, maxMs = 300_000, parkMs, graceMs, context, onRest } = options
+  const { clock = defaultHost.clock } = options
   return async (wake, signal) => {
     const { runId, start, at: _due, ...about } = wake
     const before = await runtime.ledger.head(runId)
@@ -75,7 +79,7 @@ export function createDrive(options: Omit<WorkerOptions, 'concurrency'>): Drive 
     for (const each of started) await engine.wake({ runId: each, priority, tenant })
     // Another process may have died with the lease of this run or of a child run: nothing moves before that ends.
     const isStuck = status === 'lost' || (status === 'handedBack' && seq === before?.seq && !signal.aborted)
-    if (isStuck) await engine.wake({ ...about, runId, at: Math.max(wakeAt ?? 0, Date.now() + pauseMs) })
+    if (isStuck) await engine.wake({ ...about, runId, at: Math.max(wakeAt ?? 0, clock.now() + pauseMs) })
     else if (status === 'handedBack') await engine.wake({ ...about, runId })
     else if (status !== 'done') {
       // The timer first, then a look at the inbox: a command that came before the look is found, and whoever puts one after it wakes.

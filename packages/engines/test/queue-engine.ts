@@ -1,15 +1,24 @@
 // oxlint-disable no-restricted-properties, no-restricted-globals -- it is an engine, whose timers are real
+import type { Clock } from '@tallystick/core'
 import type { Drive, Engine, EngineCapability, Wake } from '@tallystick/engines'
 
 interface Waiting {
-  wake: Wake
-  dueAt: number
-  place: number
+  readonly wake: Wake
+  readonly dueAt: number
+  readonly place: number
+  readonly failures: number
 }
 
-interface Queue {
+/** A wake that is driven, and when its worker was last heard of. */
+interface Busy {
+  readonly waiting: Waiting
+  heardAt: number
+}
+
+/** What the server of an engine holds, which outlives its workers. */
+export interface Queue {
   readonly waiting: Map<string, Waiting>
-  readonly busy: Map<string, Wake>
+  readonly busy: Map<string, Busy>
   readonly looks: Set<() => void>
   places: number
 }
@@ -22,23 +31,44 @@ export const capabilities: ReadonlySet<EngineCapability> = new Set([
   'fairness',
 ])
 
+const realClock: Clock = {
+  now: () => Date.now(),
+  schedule: (delayMs, callback) => {
+    const timer = setTimeout(callback, delayMs)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** A worker says so often that it lives; the wakes of one that has not for `lapseMs` are delivered again. */
+const [beatMs, lapseMs] = [5_000, 15_000]
+
 /** An engine in the memory of the process, which a test can break in one place. */
 export function queueEngine(
   queue: Queue,
-  { forgets }: { readonly forgets?: 'merging' | 'earlier' | 'whileDriven' | 'failures' | 'exclusion' } = {},
+  {
+    forgets,
+    clock = realClock,
+  }: {
+    readonly forgets?: 'merging' | 'earlier' | 'whileDriven' | 'failures' | 'exclusion'
+    readonly clock?: Clock
+  } = {},
 ): Engine {
   const look = (): void => {
     for (const each of [...queue.looks]) each()
   }
-  const put = (wake: Wake, earlier?: number): void => {
+  const put = (wake: Wake, { place, failures = 0 }: Partial<Waiting> = {}): void => {
     const { runId, at = 0 } = wake
     if (forgets === 'whileDriven' && queue.busy.has(runId)) return
     const there = queue.waiting.get(runId)
     const name = forgets === 'merging' ? `${runId} ${++queue.places}` : runId
-    const dueAt = there && (forgets === 'earlier' || there.dueAt < at) ? there.dueAt : at
-    const place = earlier ?? there?.place ?? ++queue.places
-    queue.waiting.set(name, { wake: { ...there?.wake, ...wake }, dueAt, place })
+    queue.waiting.set(name, {
+      wake: { ...there?.wake, ...wake },
+      dueAt: there && (forgets === 'earlier' || there.dueAt < at) ? there.dueAt : at,
+      place: place ?? there?.place ?? ++queue.places,
+      failures,
+    })
   }
+  const nameOf = ({ key, runId }: Wake): string => key ?? runId
   return {
     name: 'queue',
     capabilities,
@@ -49,30 +79,47 @@ export function queueEngine(
     },
     work(drive: Drive, { concurrency }) {
       const stop = new AbortController()
+      const givenUp = Promise.withResolvers<never>()
+      givenUp.promise.catch(() => {})
       const own = new Set<Promise<void>>()
-      let timer: NodeJS.Timeout | undefined
-      const deliver = async ({ wake, place }: Waiting): Promise<void> => {
-        const name = wake.key ?? wake.runId
-        queue.busy.set(name, wake)
+      let stopTimer = (): void => {}
+      const takeIn = (delayMs: number): void => {
+        stopTimer()
+        if (!stop.signal.aborted) stopTimer = clock.schedule(delayMs, take)
+      }
+      const deliver = async (waiting: Waiting): Promise<void> => {
+        const { wake, failures } = waiting
+        const busy: Busy = { waiting, heardAt: clock.now() }
+        queue.busy.set(nameOf(wake), busy)
+        const isMine = (): boolean => queue.busy.get(nameOf(wake)) === busy
+        let stopBeat = (): void => {}
+        const beat = (): void => {
+          busy.heardAt = clock.now()
+          stopBeat = clock.schedule(beatMs, beat)
+        }
+        beat()
         try {
-          await Promise.race([
-            drive(wake, stop.signal),
-            new Promise((_resolve, reject) =>
-              stop.signal.addEventListener('abort', () => setImmediate(reject)),
-            ),
-          ])
+          await Promise.race([drive(wake, stop.signal), givenUp.promise])
         } catch {
-          if (forgets !== 'failures') put({ ...wake, at: 0 }, place)
+          const at = clock.now() + Math.min(10 * 2 ** failures, 5_000)
+          if (forgets !== 'failures' && isMine())
+            put({ ...wake, at }, { ...waiting, failures: failures + (stop.signal.aborted ? 0 : 1) })
         } finally {
-          queue.busy.delete(name)
+          stopBeat()
+          if (isMine()) queue.busy.delete(nameOf(wake))
         }
       }
       const take = (): void => {
-        clearTimeout(timer)
+        // Read once: a wake that came due between two reads would be neither taken nor timed.
+        const now = clock.now()
+        for (const [name, { heardAt, waiting }] of [...queue.busy]) {
+          if (heardAt + lapseMs > now) continue
+          queue.busy.delete(name)
+          put({ ...waiting.wake, at: 0 }, waiting)
+        }
         while (!stop.signal.aborted && own.size < concurrency) {
           const perTenant = (wake: Wake): number =>
-            [...queue.busy.values()].filter(({ tenant }) => tenant === wake.tenant).length
-          const now = Date.now() // read once: a wake that came due between two reads would be neither taken nor timed
+            [...queue.busy.values()].filter((each) => each.waiting.wake.tenant === wake.tenant).length
           const waiting = [...queue.waiting].sort(
             ([, a], [, b]) =>
               (b.wake.priority ?? 0) - (a.wake.priority ?? 0) ||
@@ -81,13 +128,9 @@ export function queueEngine(
           )
           const next = waiting.find(
             ([, { wake, dueAt }]) =>
-              dueAt <= now && (forgets === 'exclusion' || !queue.busy.has(wake.key ?? wake.runId)),
+              dueAt <= now && (forgets === 'exclusion' || !queue.busy.has(nameOf(wake))),
           )
-          if (next === undefined) {
-            const soonest = Math.min(...waiting.map(([, { dueAt }]) => dueAt).filter((at) => at > now))
-            if (soonest < Infinity) timer = setTimeout(take, soonest - now)
-            return
-          }
+          if (next === undefined) break
           queue.waiting.delete(next[0])
           const driving: Promise<void> = deliver(next[1]).finally(() => {
             own.delete(driving)
@@ -95,16 +138,23 @@ export function queueEngine(
           })
           own.add(driving)
         }
+        const times = [...queue.waiting.values()].map(({ dueAt }) => dueAt).filter((at) => at > now)
+        takeIn(Math.min(lapseMs, ...times.map((at) => at - now)))
       }
-      queue.looks.add(take)
-      take()
+      const lookSoon = (): void => takeIn(0)
+      queue.looks.add(lookSoon)
+      lookSoon()
       return Promise.resolve({
         async stop(graceMs) {
-          queue.looks.delete(take)
-          clearTimeout(timer)
+          queue.looks.delete(lookSoon)
           stop.abort()
-          if (graceMs > 0) await Promise.all(own)
-          else await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+          stopTimer()
+          const { promise: grace, resolve } = Promise.withResolvers<void>()
+          const stopGrace = clock.schedule(graceMs, resolve)
+          await Promise.race([Promise.allSettled(own), grace])
+          stopGrace()
+          givenUp.reject(new Error('The worker has stopped.'))
+          await new Promise((settled) => void clock.schedule(0, () => settled(undefined)))
         },
       })
     },

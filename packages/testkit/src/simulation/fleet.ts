@@ -542,22 +542,34 @@ class FleetWorld {
         const run: Run = site.runtime.run(agent, input, own)
         runId = run.id
         run.result.catch((error: unknown) => this.#requireExpected(error, `run ${ordinal}`))
-        // Known once it is on record.
-        for await (const event of run) {
-          void event
-          break
-        }
+        await this.#onceOnRecord(run)
+        await this.#wake(store, runId)
       }
       this.#begun.set(ordinal, { runId, store })
     })
   }
 
-  /** Tells some worker; the one that is told may die with it, so a wake is asked for again until one has taken it. */
-  async #wake(store: number, runId: RunId): Promise<void> {
-    for (const life of this.#lives) {
-      const { worker } = this.#siteOf(life, store)
-      if (!life.actor.isDead && worker?.wake) return await worker.wake(runId)
+  async #onceOnRecord(run: Run): Promise<void> {
+    for await (const event of run) {
+      void event
+      return
     }
+  }
+
+  /** Tells the worker of a process that lives, once there is one. It may die with that: whoever asks does so until it has taken it. */
+  async #wake(store: number, runId: RunId): Promise<void> {
+    for (;;) {
+      const life = this.#lives.find(({ actor }) => !actor.isDead)
+      if (life) return await this.#siteOf(life, store).worker?.wake?.(runId)
+      await this.#world.sleep(1_000, this.#people)
+    }
+  }
+
+  /** Has a process drive a run, and wakes the run in case that this process dies. */
+  async #resume(store: number, runId: RunId, process: number, key: string): Promise<void> {
+    const { site } = this.#siteOf(this.#living(process), store)
+    site.runtime.resume(runId).result.catch((error: unknown) => this.#requireExpected(error, key))
+    await this.#wake(store, runId)
   }
 
   #act({ act, start, process }: FleetPlan['acts'][number]): void {
@@ -597,10 +609,7 @@ class FleetWorld {
         return this.#send(store, runId, raise, { key, process })
       }
       case 'resume':
-        return this.#insist(key, async () => {
-          const { site } = this.#siteOf(this.#living(process), store)
-          site.runtime.resume(runId).result.catch((error: unknown) => this.#requireExpected(error, key))
-        })
+        return this.#insist(key, () => this.#resume(store, runId, process, key))
     }
   }
 
@@ -637,12 +646,15 @@ class FleetWorld {
     let forked: RunId | undefined
     this.#insist(key, async () => {
       const { site } = this.#siteOf(this.#living(process), store)
-      if (forked !== undefined && this.#stores[store]?.model.runs.has(forked)) return
+      if (forked !== undefined && this.#stores[store]?.model.runs.has(forked))
+        return await this.#wake(store, forked)
       const run = site.runtime.fork(runId, { atSeq: at(), writes })
       forked = run.id
       run.result.catch((error: unknown) => {
         if (!(error instanceof ConfigurationError)) this.#requireExpected(error, key)
       })
+      await this.#onceOnRecord(run)
+      await this.#wake(store, run.id)
     })
   }
 
@@ -766,6 +778,8 @@ class FleetWorld {
         // It was sent before, and the answer was lost.
         if (!(error instanceof LedgerConflictError) || error.kind !== 'unique') throw error
       }
+      const { ledger } = this.#stores[store] as SimulatedStore
+      await this.#wake(store, await findOpenRoot(ledger, runId))
     })
   }
 
@@ -917,9 +931,7 @@ class FleetWorld {
       }
       // Its input was removed: nobody can decide about it, and the run goes on without it.
       this.#insist(key, async () => {
-        const { site } = this.#siteOf(this.#living(0), store)
-        const run = site.runtime.resume(await findOpenRoot(ledger, runId))
-        run.result.catch((error: unknown) => this.#requireExpected(error, key))
+        await this.#resume(store, await findOpenRoot(ledger, runId), 0, key)
       })
     })
   }
