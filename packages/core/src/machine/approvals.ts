@@ -20,8 +20,9 @@ export function isSamePerson(by: string, other: string | undefined): boolean {
 }
 
 function toBareName(name: string): string {
-  const bare = name.normalize('NFKC').replaceAll(/[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
-  return bare.toLowerCase()
+  const bare = name.normalize('NFKC').replaceAll(/[\s\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu, '')
+  // The small forms of one letter, as of ß and final σ, differ: their large forms do not.
+  return bare.toUpperCase().toLowerCase()
 }
 
 /** Returns whether a person counts for what a call demands. */

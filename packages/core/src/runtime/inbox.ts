@@ -1,8 +1,10 @@
 import { formatFault, type Fault } from '../values/schema.ts'
 import type { Observer, Unsubscribable } from 'rxjs'
 import { listAllTools } from '../agent/source-tools.ts'
-import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
+import { type OutsideCommand, outsideCommand, type OutsideCommandOf } from '../events/commands.ts'
+import type { Approvers } from '../events/event-parts.ts'
 import type { InboxEntry } from '../ledger/ledger.ts'
+import { areEnough, refuseApprover } from '../machine/approvals.ts'
 import { findCall } from '../machine/calls.ts'
 import type { Refusal } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
@@ -12,7 +14,7 @@ import { answerInTime, late, createStoppableClock } from '../values/answer-in-ti
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { type RunId, extractRunId, type ToolCallId } from '../values/ids.ts'
-import { toCanonicalJson, findRoundedFault } from '../values/json.ts'
+import { findRoundedFault, isSameJson, omitUndefined, toCanonicalJson } from '../values/json.ts'
 import { formatError } from '../values/text.ts'
 import { forwardToChild, readRecordedEnding, toSettleCommand } from './children.ts'
 import { requireLastEpoch } from './leases.ts'
@@ -209,6 +211,8 @@ async function findChangedInputFault(
         )
       : recorded && (await findInputFault(recorded.inputSchema, input)))
   if (fault === undefined) return undefined
+  if (typeof fault !== 'string')
+    return isSameJson(input, call.input) ? undefined : refuseForDemands(state, command, fault)
   const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
   return { code: 'invalid_input', message }
 }
@@ -229,16 +233,32 @@ export async function findChangedInputRefusal(
   return await findChangedInputFault(command, state, { agent, ...checking })
 }
 
+/** What the policies demand for the changed input counts like what they demanded for that of the model. */
+function refuseForDemands(
+  state: RunState,
+  { toolCallId, by, roles }: OutsideCommandOf<'approve'>,
+  approvers: readonly Approvers[],
+): Refusal | undefined {
+  const person = { by, ...omitUndefined({ roles }) }
+  const decision = refuseApprover(state, { toolCallId: toolCallId as ToolCallId, approvers }, person)
+  if (decision && 'refused' in decision) return decision.refused
+  if (areEnough(approvers, [person])) return undefined
+  const message = `With the changed input, several people have to approve tool call ${toolCallId}, and an input that several people approve cannot be changed by one of them. Deny the call with a reason, so that the model asks anew.`
+  return { code: 'not_supported', message }
+}
+
+/** Returns why an input would not run, or what its approval demands. */
 async function findOwnFault(
   check: (clock: Clock) => Promise<Judged>,
   clock: Clock,
-): Promise<string | undefined> {
+): Promise<string | readonly Approvers[] | undefined> {
   const timers = createStoppableClock(clock)
   try {
     const judged = await answerInTime(() => check(timers.clock), clock, maxCheckMs)
     if (judged === late) return `Its check did not end in ${maxCheckMs} ms.`
-    if (judged.verdict.kind === 'refuse') return judged.verdict.text
-    if (judged.input === undefined) return undefined
+    const { verdict } = judged
+    if (verdict.kind === 'refuse') return verdict.text
+    if (judged.input === undefined) return verdict.kind === 'ask' ? verdict.approvers : undefined
     return `A guardrail would put another input in its place: ${toCanonicalJson(judged.input)}. Approve that one, or deny the call.`
   } catch (error) {
     return `Its check failed: ${formatError(error)}`
