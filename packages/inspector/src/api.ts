@@ -111,7 +111,7 @@ export interface CasePage {
   /** As `tallystick dataset` prints them. */
   readonly cases: readonly object[]
   readonly leftOut: readonly { readonly runId: RunId; readonly reason: string }[]
-  /** Where the next page begins; absent on the last one. */
+  /** Where the next page begins, or which of the named runs is the last of this one; absent on the last page. */
   readonly before?: string
 }
 

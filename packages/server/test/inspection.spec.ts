@@ -130,6 +130,24 @@ describe('cases of runs', () => {
   })
 })
 
+it('a page of cases ends where it is long, of named runs too', async () => {
+  const agents = [tellingAgent('teller', ...Array<string>(3).fill('long '.repeat(120_000)))]
+  const office = await openOffice({ ledger: temporaryLedger(), agents })
+  const told: string[] = []
+  for (let run = 0; run < 3; run++) {
+    const runId = await office.start('boss', { agent: 'teller' })
+    await (await office.send(`/runs/${runId}/result?waitMs=20000`)).text()
+    told.unshift(runId)
+  }
+  for (const query of ['limit=3', told.map((id) => `run=${id}`).join('&')]) {
+    const first = await answerOf(await office.send(`/dataset?${query}`))
+    expect(first['cases']).toHaveLength(2)
+    expect(first['before']).toBe(told[1])
+  }
+  const rest = await answerOf(await office.send(`/dataset?limit=3&before=${told[1]}`))
+  expect([rest['cases'], rest['before']]).toEqual([[expect.objectContaining({ id: told[2] })], undefined])
+})
+
 describe('the tree of a run', () => {
   it('nests child runs under the calls that they do the work of', async () => {
     const ledger = temporaryLedger()

@@ -71,7 +71,11 @@ const parameters = {
   by: ['query', 'string', 'The length of a part of time: `hour` or `day`.'],
   turn: ['query', 'integer', 'The turn. Default: the last one that asked a model.'],
   with: ['query', 'string', 'The id of the other run.'],
-  run: ['query', 'array', 'The ids of runs, 200 at most, in place of filters.'],
+  run: [
+    'query',
+    'array',
+    'The ids of runs, 200 at most, in place of filters. Those behind `before` of a page are left for the next.',
+  ],
   definitions: [
     'query',
     'string',

@@ -3,7 +3,7 @@ import type { CasePage } from '@tallystick/inspector'
 import { requireVisible } from '../http/principal.ts'
 import { createMalformedError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
-import { maxPage, requirePermission, respondJson } from '../http/served.ts'
+import { maxPage, maxPageLength, requirePermission, respondJson } from '../http/served.ts'
 import { listParameters, readAskedList } from './list.ts'
 
 /** Adds the route that makes cases of runs, as the list of runs finds them. */
@@ -15,7 +15,7 @@ export function addDataset(routes: Routes): void {
     {
       operationId: 'collectCases',
       summary:
-        'Runs as cases of an evaluation, with secrets masked: a page of those that the filters let through, the newest first, or those of `run`. The last page has no `before`. Needs the permission `inspect`.',
+        'Runs as cases of an evaluation, with secrets masked: a page of those that the filters let through, the newest first, or those of `run`. A page of 1 MB ends early; the last one has no `before`. Needs the permission `inspect`.',
       parameters: ['run', ...listParameters],
       answers: { 200: 'The cases, and the runs that make none.' },
       fields: ['cases', 'leftOut'],
@@ -36,8 +36,15 @@ export function addDataset(routes: Routes): void {
       const leftOut: { readonly runId: RunId; readonly reason: string }[] = []
       const onSkipped = (runId: RunId, reason: string): void => void leftOut.push({ runId, reason })
       const cases: object[] = []
-      for await (const each of collectCases(ledger, { runs, onSkipped })) cases.push(each)
-      const before = page?.before
+      let before = page?.before
+      let length = 0
+      for await (const each of collectCases(ledger, { runs, onSkipped })) {
+        cases.push(each)
+        length += JSON.stringify(each).length
+        if (length < maxPageLength || each.id === runs.at(-1)) continue
+        before = each.id
+        break
+      }
       return respondJson({ cases, leftOut, ...(before !== undefined && { before }) } satisfies CasePage)
     },
   )

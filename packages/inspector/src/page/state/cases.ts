@@ -32,8 +32,11 @@ export async function collectCases(
 ): Promise<void> {
   const read = (part: Choice): Promise<CasePage> => source.peek().read(formatListPath(part, 'dataset'))
   if (run) {
-    for (let from = 0; from < run.length && !isEnough(); from += pageSize)
-      onPage(await read({ run: run.slice(from, from + pageSize) }))
+    for (let from = 0; from < run.length && !isEnough();) {
+      const page = await read({ run: run.slice(from, from + pageSize) })
+      onPage(page)
+      from = page.before === undefined ? from + pageSize : run.indexOf(page.before) + 1
+    }
     return
   }
   let before: string | undefined

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { type Choice, collectCases, maxCases } from '../../state/cases.ts'
 import { formatListPath } from '../../data/server-source.ts'
 import { formatConditions } from '../../ui/command.ts'
@@ -50,7 +50,7 @@ export function DatasetDialog({
     }
   }, [])
   const text = (): string => lines.map((line) => `${line}\n`).join('')
-  const first = lines[0] && JSON.stringify(JSON.parse(lines[0]), undefined, 2)
+  const first = useMemo(() => lines[0] && JSON.stringify(JSON.parse(lines[0]), undefined, 2), [lines[0]])
   return (
     <Dialog title="Cases for an evaluation" onClose={onClose}>
       <p role="status">
