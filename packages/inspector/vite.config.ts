@@ -2,6 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vite'
 import { viteSingleFile } from 'vite-plugin-singlefile'
 
+/** A slow machine is no fault of the page, and the programs that have it built print for others to read. */
+const rolldownOptions = { checks: { bundlerTimings: false } }
+
 /** Makes the page: one file with everything in it, which opens from a disk, too. */
 export default defineConfig({
   root: fileURLToPath(new URL('src/page', import.meta.url)),
@@ -17,5 +20,9 @@ export default defineConfig({
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   plugins: [viteSingleFile({ removeViteModuleLoader: true })],
-  build: { target: 'es2024', emptyOutDir: true, chunkSizeWarningLimit: 2_000, modulePreload: false },
+  worker: { rolldownOptions },
+  build: {
+    ...{ target: 'es2024', emptyOutDir: true, chunkSizeWarningLimit: 2_000, modulePreload: false },
+    rolldownOptions,
+  },
 })
