@@ -37,7 +37,7 @@ it('tells of an approval that stands which calls it let through, in later runs o
   const [given, covered] = listCalls(model)
   const one = { id: given!.toolCallId, name: 'pay', by: 'ann', roles: ['finance'], scope: 'equal_input' }
   const applied = [{ toolCallId: covered!.toolCallId, seq: expect.any(Number) as number }]
-  expect(listStanding(model)).toEqual([
+  expect(listStanding(model.events)).toEqual([
     { ...one, applied, expiresAt: expect.any(Number), seq: expect.any(Number) },
   ])
   for (const { toolCallId } of listCalls(model))
@@ -45,12 +45,12 @@ it('tells of an approval that stands which calls it let through, in later runs o
 
   const later = open(again).run(again, 'Pay.', { sessionId: 'march' })
   await later.result
-  const [carried] = listStanding(await readModel(ledger, later.id))
+  const [carried] = listStanding((await readModel(ledger, later.id)).events)
   expect(carried).toMatchObject({ ...one, isCarried: true, seq: 1, applied: [{}] })
 
   await runtime.session('march').withdraw(given!.toolCallId, { by: 'ben', reason: 'Enough.' })
   for await (const { runId } of ledger.runs({ sessionId: 'march', limit: 1 }))
-    expect(listStanding(await readModel(ledger, runId))).toMatchObject([
+    expect(listStanding((await readModel(ledger, runId)).events)).toMatchObject([
       { id: given!.toolCallId, withdrawn: { by: 'ben', reason: 'Enough.' } },
     ])
 
@@ -58,7 +58,7 @@ it('tells of an approval that stands which calls it let through, in later runs o
     atSeq: model.events.findLast(({ type }) => type === 'tool_result')!.seq,
   })
   await fork.result
-  expect(listStanding(await readModel(ledger, fork.id))).toEqual([])
+  expect(listStanding((await readModel(ledger, fork.id)).events)).toEqual([])
 })
 
 it('says how many of those who have to approve have, and who', async () => {

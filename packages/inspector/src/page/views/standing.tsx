@@ -1,11 +1,14 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { waits } from '../state/open-run.ts'
+import { waits, worker } from '../state/open-run.ts'
 import { go, runId } from '../state/route.ts'
 import { may } from '../state/runs.ts'
+import { source } from '../state/source.ts'
 import { Seqs } from '../ui/seqs.tsx'
+import { useSending } from '../ui/sending.ts'
 import { formatTime, shortenId, showHidden } from '../ui/text.tsx'
-import type { Standing } from '../worker/standing.ts'
+import { Trouble } from '../ui/trouble.tsx'
+import type { Standing, StandingElsewhere } from '../worker/standing.ts'
 import { TextCommand } from './actions/text-command.tsx'
 
 /** Approvals that let later calls run, each with those calls, and a way to end it. */
@@ -23,6 +26,9 @@ export function StandingApprovals({ list }: { readonly list: readonly Standing[]
   )
 }
 
+/** The newest runs of a session that are looked into. */
+const maxRuns = 60
+
 const scopes: Readonly<Record<Standing['scope'], string>> = {
   session: 'all calls of the tool',
   equal_input: 'calls with an equal input',
@@ -32,7 +38,25 @@ function One({ standing }: { readonly standing: Standing }): JSX.Element {
   const { id, name, by, roles = [], scope, seq, isCarried, applied } = standing
   const [isOpen, setOpen] = useState(false)
   const [answer, setAnswer] = useState<string | undefined>(undefined)
+  const [elsewhere, setElsewhere] = useState<readonly StandingElsewhere[] | undefined>(undefined)
+  const { isBusy, trouble, send } = useSending()
   const { isDone = true, sessionId } = waits.value ?? {}
+  const lookElsewhere = (): void =>
+    send(
+      async () => {
+        const { runs } = await source.value.listRuns({ sessionId: sessionId!, limit: maxRuns })
+        const others = runs.filter((row) => row.runId !== runId.value)
+        return await worker.readStandingIn(
+          id,
+          others.map((row) => [row.runId, source.value.locateRun(row.runId)]),
+        )
+      },
+      (found) => {
+        setElsewhere(found)
+        const end = found.find(({ withdrawn }) => withdrawn)
+        if (end) setAnswer(`withdrawn by ${end.withdrawn?.by ?? '?'} in run ${shortenId(end.runId)}`)
+      },
+    )
   const holds = standing.withdrawn === undefined && answer === undefined && Date.now() < standing.expiresAt
   const place = isDone ? `sessions/${encodeURIComponent(sessionId ?? '')}` : `runs/${runId.value}`
   return (
@@ -50,20 +74,17 @@ function One({ standing }: { readonly standing: Standing }): JSX.Element {
           </button>
         )}
       </div>
-      <p class="soft">
-        {applied.length === 0 ? 'It let no call of this run through.' : 'It let through:'}
-        {applied.map(({ toolCallId }) => (
-          <button
-            key={toolCallId}
-            type="button"
-            class="quiet"
-            title={toolCallId}
-            onClick={() => go({ call: toolCallId, middle: 'call' })}
-          >
-            <code>{shortenId(toolCallId)}</code>
-          </button>
-        ))}
-      </p>
+      <LetThrough run={runId.value} where="this run" applied={applied} />
+      {elsewhere?.map((each) => (
+        <LetThrough key={each.runId} run={each.runId} where={`run ${shortenId(each.runId)}`} {...each} />
+      ))}
+      {elsewhere?.length === 0 && <p class="soft">It held in no other run of the session.</p>}
+      <Trouble words={trouble} />
+      {sessionId !== undefined && elsewhere === undefined && (
+        <button type="button" class="quiet" disabled={isBusy} onClick={lookElsewhere}>
+          Look into the other runs of the session
+        </button>
+      )}
       {isOpen && (
         <TextCommand
           title={`Withdraw the approval of ${showHidden(name)}`}
@@ -89,6 +110,35 @@ function One({ standing }: { readonly standing: Standing }): JSX.Element {
   )
 }
 
+/** The calls of a run that it let through. */
+function LetThrough({
+  run,
+  where,
+  applied,
+}: Pick<Standing, 'applied'> & {
+  readonly run: string | undefined
+  readonly where: string
+}): JSX.Element {
+  return (
+    <p class="soft">
+      {applied.length === 0 ? `It let no call of ${where} through.` : `It let through in ${where}:`}
+      {applied.map(({ toolCallId }) => (
+        <button
+          key={toolCallId}
+          type="button"
+          class="quiet"
+          title={toolCallId}
+          onClick={() =>
+            go({ call: toolCallId, middle: 'call', ...(run !== runId.value && { run, at: undefined }) })
+          }
+        >
+          <code>{shortenId(toolCallId)}</code>
+        </button>
+      ))}
+    </p>
+  )
+}
+
 function End({
   standing: { withdrawn, expiresAt },
   answer,
@@ -97,7 +147,7 @@ function End({
   readonly answer?: string
 }): JSX.Element {
   const { isDone = true, sessionId } = waits.value ?? {}
-  if (answer !== undefined) return <span class="badge">✕ {answer}</span>
+  if (answer !== undefined) return <span class="badge">✕ {showHidden(answer)}</span>
   if (withdrawn) {
     const { by, reason, seq } = withdrawn
     return (

@@ -187,7 +187,7 @@ export function describeCallFacts(model: RunModel, toolCallId: string): CallFact
     approvals: own
       .filter((event) => event.type === 'approval_requested')
       .map((question) => describeApproval(question, decisions, own)),
-    standing: listStanding(model).filter(
+    standing: listStanding(model.events).filter(
       ({ id, applied }) => id === toolCallId || applied.some((call) => call.toolCallId === toolCallId),
     ),
     ...digestOf(runs, ran, own),

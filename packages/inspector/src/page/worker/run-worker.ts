@@ -14,7 +14,7 @@ import { describeReply, describeSaw, type ReplyAt, type Saw } from './saw.ts'
 import { type Timeline, TimelineBuilder } from './timeline.ts'
 import { RecordVerifier, type Trust } from './trust.ts'
 import type { RunOrigin } from './run-origin.ts'
-import { listStanding, type Standing } from './standing.ts'
+import { listStanding, type Standing, type StandingElsewhere } from './standing.ts'
 import { describeValue, findValue, listChildren, type ValueNode } from './values.ts'
 import { describeWaits, type Waits } from './waits.ts'
 
@@ -175,7 +175,22 @@ class RunWorker {
   }
 
   readStanding(): readonly Standing[] {
-    return listStanding(this.#model)
+    return listStanding(this.#model.events)
+  }
+
+  /** What a standing approval did in other runs. */
+  async readStandingIn(
+    id: string,
+    runs: readonly (readonly [runId: string, origin: RunOrigin])[],
+  ): Promise<readonly StandingElsewhere[]> {
+    const found: StandingElsewhere[] = []
+    for (const [runId, origin] of runs) {
+      const events: RuntimeEvent[] = []
+      for await (const page of readRecorded(origin)) events.push(...page)
+      const one = listStanding(events).find((each) => each.id === id)
+      if (one) found.push({ ...one, runId })
+    }
+    return found
   }
 
   readCall(toolCallId: string): CallFacts | undefined {

@@ -1,6 +1,6 @@
 import { addMs } from '@tallystick/core/internal'
+import type { RuntimeEvent } from '@tallystick/core'
 import type { EventOf, StandingScope } from '@tallystick/core/vocabulary'
-import type { RunModel } from './run-model.ts'
 
 /** An approval that lets later calls run, too. */
 export interface Standing {
@@ -20,8 +20,13 @@ export interface Standing {
   readonly withdrawn?: { readonly seq: number; readonly by?: string; readonly reason?: string }
 }
 
+/** What a standing approval did in another run of its session. */
+export interface StandingElsewhere extends Standing {
+  readonly runId: string
+}
+
 /** The standing approvals that held in a run, in their order. */
-export function listStanding({ events }: RunModel): readonly Standing[] {
+export function listStanding(events: readonly RuntimeEvent[]): readonly Standing[] {
   const found = new Map<string, Standing>()
   const names = new Map<string | undefined, string>()
   let forkedAt = 0
@@ -57,7 +62,7 @@ export function listStanding({ events }: RunModel): readonly Standing[] {
 }
 
 function readGiven(
-  event: RunModel['events'][number],
+  event: RuntimeEvent,
   names: ReadonlyMap<string | undefined, string>,
 ): Standing | undefined {
   if (event.type !== 'approval_decided' || event.standing === undefined || event.elsewhere) return undefined
