@@ -442,6 +442,10 @@ describe('runtime.post', () => {
     const wake = run.id
     expect(await web.post(run.id, approve, { key: 'a' })).toEqual({ accepted: true, wake })
     expect(await web.post(run.id, approve, { key: 'a' })).toEqual({ accepted: true, wake })
+    // Another command under the key would be lost, so it is not accepted.
+    const deny = { type: 'deny', toolCallId, by: 'ada', reason: 'No.' } as const
+    for (const other of [deny, { ...approve, by: 'ben' }, { ...approve, input: { usd: 1 } }])
+      await expect(web.post(run.id, other, { key: 'a' })).rejects.toMatchObject({ kind: 'unique' })
     expect(await set.ledger.inbox(run.id)).toHaveLength(1)
     expect((await set.ledger.head(run.id))!.seq).toBe(seq)
     const other = worker(set, [{ text: 'Paid.' }], [pay])

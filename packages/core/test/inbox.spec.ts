@@ -125,6 +125,23 @@ describe('the inbox', () => {
     expect(consumed.toSorted()).toEqual(['as wrong', 'other', 'right', 'wrong'])
   })
 
+  it('is empty where a run stops, though the last look found what no process can carry out', async () => {
+    const ledger: Ledger = { ...memoryLedger(), changes: () => NEVER }
+    const command = { type: 'dream' } as unknown as OutsideCommand
+    const look = testTool({
+      name: 'look',
+      run: async ({ runId }) => {
+        await ledger.put(runId, { key: 'wrong', command, at: 0 })
+        return 'seen'
+      },
+    })
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const steps = ['look', 'pay'].map((name) => ({ toolCalls: [{ name, input: {} }] }))
+    const set = stage({ steps, tools: [look, pay], ledger })
+    const { runId, status } = await set.play()
+    expect([status, await ledger.inbox(runId)]).toEqual(['suspended', []])
+  })
+
   it('is waited for by a run that stops while a command is on its way', async () => {
     const ledger = memoryLedger()
     const gate = Promise.withResolvers<void>()

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, type Ledger, memoryLedger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
+import { redact } from '@tallystick/ledger'
+import { temporaryLedger } from './kit/temporary-ledger.ts'
 import { answerOf, framesOf, type Office, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
 interface RunAnswer {
@@ -294,6 +296,98 @@ describe('a command that is sent twice under one key', () => {
       const sent = office.send(`/runs/${runId}/settle`, 'boss', body, { 'idempotency-key': 'k2' })
       expect(await answerOf(await sent)).toMatchObject(refused)
     }
+  })
+})
+
+describe('a command that comes again under its key', () => {
+  const key = { 'idempotency-key': 'k1' }
+  const taken = { status: 200, accepted: true }
+  const conflict = { status: 409, code: 'ledger_conflict', kind: 'unique' }
+  const png =
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+
+  async function waiting(options: Parameters<typeof openOffice>[0] = {}) {
+    const office = await openOffice(options)
+    const runId = await office.start('boss')
+    const result = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
+    const [asked] = result['pendingApprovals'] as RunAnswer['pendingApprovals']
+    const { toolCallId } = asked!
+    const send = async (verb: string, body: object, as = 'boss') =>
+      await answerOf(await office.send(`/runs/${runId}/${verb}`, as, body, key))
+    return { office, runId, toolCallId, send }
+  }
+
+  it('is another one if it says less than the first, or more', async () => {
+    const { send, toolCallId } = await waiting({ ledger: temporaryLedger() })
+    const changed = { toolCallId, input: { usd: 4 }, reason: 'Less.' }
+    expect(await send('approve', changed)).toEqual(taken)
+    expect(await send('approve', changed)).toEqual(taken)
+    expect(await send('approve', { toolCallId, reason: 'Less.' })).toMatchObject({ status: 409 })
+    expect(await send('approve', { toolCallId, input: { usd: 4 } })).toMatchObject({ status: 409 })
+    expect(await send('approve', { ...changed, input: { usd: 3 } })).toMatchObject({ status: 409 })
+    const standing = { for: 'session', expiresInMs: 1_000 }
+    expect(await send('approve', { ...changed, standing })).toMatchObject({ status: 409 })
+    expect(await send('deny', { toolCallId, reason: 'Less.' })).toMatchObject({ status: 409 })
+  })
+
+  it('is the same with the input that was asked about, and with a media type that the record corrects', async () => {
+    const { send, toolCallId } = await waiting({ ledger: temporaryLedger() })
+    expect(await send('approve', { toolCallId, input: { usd: 5 } })).toEqual(taken)
+    expect(await send('approve', { toolCallId, input: { usd: 5 } })).toEqual(taken)
+    const other = await waiting()
+    const input = [{ type: 'image', mediaType: 'image/jpeg', data: png }]
+    expect(await other.send('steer', { input })).toEqual(taken)
+    expect(await other.send('steer', { input })).toEqual(taken)
+  })
+
+  it('is the same after its content was removed, and not that of another caller', async () => {
+    const { office, runId, send, toolCallId } = await waiting({ ledger: temporaryLedger() })
+    expect(await send('approve', { toolCallId, input: { usd: 4 }, reason: 'Less.' })).toEqual(taken)
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    await redact(office.ledger, runId as RunId, 'all', { by: 'ops', reason: 'asked to' })
+    expect(await send('approve', { toolCallId, input: { usd: 4 }, reason: 'Less.' })).toEqual(taken)
+    expect(await send('deny', { toolCallId, reason: 'No.' })).toMatchObject({ status: 409 })
+    expect(await send('approve', { toolCallId, input: { usd: 4 } }, 'ada')).toMatchObject({ status: 404 })
+  })
+
+  it('is decided once, and answered when it is, where the process that put it has died', async () => {
+    const ledger = temporaryLedger()
+    const { runId, toolCallId, send } = await waiting({ ledger })
+    const dying = await openOffice({ ledger, drives: false, engine: { wake: async () => {} } })
+    const body = { toolCallId, input: { usd: 4 } }
+    const put = await dying.send(`/runs/${runId}/approve`, 'boss', body, key)
+    expect(await answerOf(put)).toEqual(taken)
+    expect(await ledger.inbox(runId as RunId)).toHaveLength(1)
+    expect(await Promise.all([send('approve', body), send('approve', body)])).toEqual([taken, taken])
+    const events = await Array.fromAsync(ledger.read(runId as RunId))
+    expect(events.filter(({ type }) => type === 'approval_decided')).toHaveLength(1)
+  })
+
+  it('is refused where another one waits under the key, and that one stays', async () => {
+    const ledger = temporaryLedger()
+    const { runId, toolCallId } = await waiting({ ledger })
+    const office = await openOffice({ ledger, drives: false, engine: { wake: async () => {} } })
+    const send = async (verb: string, body: object) =>
+      await answerOf(await office.send(`/runs/${runId}/${verb}`, 'boss', body, key))
+    expect(await send('deny', { toolCallId, reason: 'No.' })).toEqual(taken)
+    expect(await send('deny', { toolCallId, reason: 'No.' })).toEqual(taken)
+    expect(await send('approve', { toolCallId })).toMatchObject(conflict)
+    expect(await send('steer', { input: 'Hurry.' })).toMatchObject(conflict)
+    expect(await ledger.inbox(runId as RunId)).toMatchObject([{ command: { type: 'deny' } }])
+  })
+
+  it('is taken where it changes nothing', async () => {
+    const agent = payingAgent()
+    const office = await openOffice({ ledger: temporaryLedger(), agents: [agent] })
+    const { scheduleId: id } = await office.runtime.schedule(agent, { cron: '0 3 * * *', input: 'Pay.' })
+    for (const headers of [
+      { 'idempotency-key': 'a' },
+      { 'idempotency-key': 'b' },
+      { 'idempotency-key': 'b' },
+    ])
+      expect(
+        await answerOf(await office.send(`/runs/${id}/schedule`, 'boss', { paused: true }, headers)),
+      ).toEqual(taken)
   })
 })
 

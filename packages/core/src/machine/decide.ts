@@ -15,7 +15,7 @@ import {
   type RuntimeEvent,
 } from '../events/event.ts'
 import { computeDigest } from '../values/digest.ts'
-import { omitUndefined } from '../values/json.ts'
+import { isSameJson, type Json, omitUndefined } from '../values/json.ts'
 import { describeChangedInput } from './request.ts'
 import {
   type Decision,
@@ -145,6 +145,8 @@ function decideWithdraw(state: RunState, command: OutsideCommandOf<'withdraw'>, 
 interface CommandRules<T extends OutsideCommand['type'] = OutsideCommand['type']> {
   /** Returns what follows from the command in a run that is not done. */
   decide(state: RunState, command: OutsideCommandOf<T>, at: number): Decision
+  /** The types of the events that record it. */
+  readonly types: readonly EventType[]
   /** The inverse of `decide`: returns the command that an event records; `undefined` if the event records none of this type. */
   recover(event: RuntimeEvent): OutsideCommandOf<T> | undefined
   /** Returns whether an event records this very command, by what the event says. */
@@ -159,6 +161,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   queue: createInputRules('queue'),
   approve: {
     decide: decideApproval,
+    types: ['approval_decided', 'approval_added'],
     recover(event) {
       if (event.type !== 'approval_decided' && event.type !== 'approval_added') return undefined
       const { toolCallId, attempt, inputDigest, by, via, roles, reason } = event
@@ -172,6 +175,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   deny: {
     decide: decideApproval,
+    types: ['approval_decided'],
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
       const { toolCallId, attempt, inputDigest, by, via, roles, reason = '' } = event
@@ -182,6 +186,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   settle: {
     decide: decideSettle,
+    types: ['tool_result'],
     recover(event) {
       if (event.type !== 'tool_result') return undefined
       const { toolCallId, outcome, content, child, settled } = event
@@ -193,6 +198,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   withdraw: {
     decide: decideWithdraw,
+    types: ['approval_withdrawn'],
     recover(event) {
       if (event.type !== 'approval_withdrawn') return undefined
       const { standing, by, reason } = event
@@ -207,6 +213,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
       if (state.cancel) return refuse('already_cancelled', message)
       return { facts: [{ type: 'cancel_requested', turn: state.turn, ...omitUndefined({ by, reason }) }] }
     },
+    types: ['cancel_requested'],
     recover(event) {
       if (event.type !== 'cancel_requested') return undefined
       return { type: 'cancel', ...omitUndefined({ by: event.by, reason: event.reason }) }
@@ -216,6 +223,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   raise_limit: {
     decide: decideRaiseLimit,
+    types: ['limit_raised'],
     recover(event) {
       if (event.type !== 'limit_raised') return undefined
       const { limit, max, by, reason } = event
@@ -227,6 +235,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   set_schedule: {
     decide: decideSetSchedule,
+    types: ['schedule_set'],
     recover(event) {
       if (event.type !== 'schedule_set') return undefined
       const { paused = false, by, reason } = event
@@ -252,6 +261,11 @@ function decideSetSchedule(
   return { facts: [{ ...fact, turn, ...omitUndefined({ by, reason }) }] }
 }
 
+/** The types of events that record an outside command. */
+export const commandEventTypes: readonly EventType[] = [
+  ...new Set(Object.values(outsideCommands).flatMap(({ types }) => types)),
+]
+
 /** Returns whether a cause is an outside command. */
 export function isOutsideCause(cause: Cause): cause is OutsideCommand['type'] {
   return Object.hasOwn(outsideCommands, cause)
@@ -260,6 +274,44 @@ export function isOutsideCause(cause: Cause): cause is OutsideCommand['type'] {
 /** Returns what the machine knows of commands of a type. */
 export function getCommandRules<T extends OutsideCommand['type']>(type: T): CommandRules<T> {
   return outsideCommands[type]
+}
+
+/** What of a command the record may not have any more, once its content was removed. */
+const removable: readonly string[] = ['message', 'content', 'input', 'inputDigest', 'reason']
+
+/**
+ * Returns whether a command is the one that an event records, word for word. The roles of its sender are left out: they are no
+ * part of what was asked. Of removed content only what is left is compared.
+ */
+export function recordsCommand(event: RuntimeEvent, command: OutsideCommand): boolean {
+  if (findCause(event) !== command.type) return false
+  const recorded = getCommandRules(command.type).recover(event)
+  return recorded !== undefined && isSameCommand(command, recorded, event.removed ? removable : [])
+}
+
+/** Returns whether two commands ask for the same; the second may be as the record has it. */
+export function isSameCommand(
+  given: OutsideCommand,
+  earlier: OutsideCommand,
+  without: readonly string[] = [],
+): boolean {
+  const [one, other] = [toAsked(given), toAsked(earlier)]
+  // A decision that names no question is about the one that is open.
+  for (const name of ['attempt', 'inputDigest']) one[name] ??= other[name]
+  // The same input changes nothing, and is not recorded.
+  if (other['input'] === undefined && one['input'] !== undefined && 'inputDigest' in other) {
+    if (computeDigest(one['input'] as Json) === other['inputDigest']) delete one['input']
+  }
+  for (const name of [...without, 'roles']) delete one[name]
+  for (const name of [...without, 'roles']) delete other[name]
+  return isSameJson(omitUndefined(one) as Json, omitUndefined(other) as Json)
+}
+
+/** The fields of a command, with the media types that the record has. */
+function toAsked(command: OutsideCommand): { [field: string]: unknown } {
+  if ('message' in command) return { ...command, message: correctMessage(command.message) }
+  if ('content' in command) return { ...command, content: correctMediaTypes(command.content) }
+  return { ...command }
 }
 
 /** Returns whether an event records the input of a command, by its receipt. */
@@ -272,6 +324,7 @@ export function recordsInput(event: RuntimeEvent, command: OutsideCommand): bool
 function createInputRules<T extends 'steer' | 'queue'>(type: T): CommandRules<T> {
   return {
     decide: decideInput,
+    types: ['input_received'],
     recover(event) {
       if (event.type !== 'input_received') return undefined
       const { message, receipt = '' } = event

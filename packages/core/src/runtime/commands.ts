@@ -1,6 +1,12 @@
-import type { OutsideCommand, OutsideCommandOf } from '../events/commands.ts'
+import { type OutsideCommand, outsideCommand, type OutsideCommandOf } from '../events/commands.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { recordsInput, getCommandRules } from '../machine/decide.ts'
+import {
+  commandEventTypes,
+  getCommandRules,
+  isSameCommand,
+  recordsCommand,
+  recordsInput,
+} from '../machine/decide.ts'
 import { describeFinished, type Refusal } from '../machine/rules.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
@@ -209,6 +215,27 @@ export function isOvertaken(error: unknown): boolean {
 export function createDuplicateSendError(runId: RunId, key: string): LedgerConflictError {
   const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`
   return new LedgerConflictError('unique', message)
+}
+
+/**
+ * Returns what became of a command under its key: it `waits` in the inbox of the run, or is on `record`, so it was accepted.
+ * `another` command may have had the key. `undefined` if nothing did, or if what did was refused or changed nothing.
+ */
+export async function findSentBefore(
+  ledger: Ledger,
+  runId: RunId,
+  command: OutsideCommand,
+  key: string,
+): Promise<'waits' | 'record' | 'another' | undefined> {
+  const waiting = (await ledger.inbox(runId)).find((entry) => entry.key === key)?.command
+  if (waiting) {
+    const isSame = outsideCommand(waiting) === undefined && isSameCommand(command, waiting)
+    return isSame ? 'waits' : 'another'
+  }
+  for await (const event of ledger.find({ runId, types: commandEventTypes })) {
+    if (event.inboxKey === key) return recordsCommand(event, command) ? 'record' : 'another'
+  }
+  return undefined
 }
 
 export function refuseAtEnd(runId: RunId): Refusal {

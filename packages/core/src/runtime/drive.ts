@@ -9,6 +9,8 @@ import { placeFault } from '../values/schema.ts'
 import { canContinue, hasEnded, isDescendantOf } from './children.ts'
 import {
   type CommandAcknowledgement,
+  createDuplicateSendError,
+  findSentBefore,
   isOvertaken,
   refuseAtEnd,
   SentCommands,
@@ -296,6 +298,12 @@ export async function postCommand(
   const target = 'toolCallId' in command ? wake : runId
   const isFresh = await ignoreEnded(ledger.put(target, { key, command, at: host.clock.now() }, { within }))
   if (isFresh === undefined) return { accepted: false, ...refuseAtEnd(target), wake }
+  if (!isFresh) {
+    for (const each of new Set([target, asked])) {
+      if ((await findSentBefore(ledger, each, command, key)) === 'another')
+        throw createDuplicateSendError(each, key)
+    }
+  }
   return { accepted: true, wake }
 }
 

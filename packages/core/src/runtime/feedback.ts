@@ -5,7 +5,7 @@ import { RunNotFoundError } from '../values/errors.ts'
 import { parseRunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, type Fault, fields, filledText, maybe, placeFault, valueThat } from '../values/option.ts'
-import { type CommandAcknowledgement, isOvertaken } from './commands.ts'
+import { type CommandAcknowledgement, createDuplicateSendError, isOvertaken } from './commands.ts'
 import { removeEndedContent } from './ended-content.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
 
@@ -39,8 +39,8 @@ const readTypes = ['run_started', 'run_resumed', 'agent_handed_off', 'feedback_g
 
 /**
  * Records feedback behind the end of a run, whichever process drove it, in one append. Nothing drives a run that has ended, so
- * only other feedback can come first: then it is tried again. Under a key that the run has feedback of, it changes nothing. However
- * long the run is, its last event says whether it has ended.
+ * only other feedback can come first: then it is tried again. Under a key that the run has it of, it changes nothing, and other
+ * feedback under that key rejects with a `LedgerConflictError`. However long the run is, its last event says whether it has ended.
  */
 export async function recordFeedback(
   parts: Pick<RuntimeParts, 'ledger' | 'host' | 'agents' | 'defaults'>,
@@ -59,7 +59,10 @@ export async function recordFeedback(
     for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) last = event
     let started: EventOf<'run_started'> | undefined
     for await (const event of ledger.find({ runId, types: readTypes })) {
-      if (key !== undefined && isUnderKey(event, key)) return { accepted: true }
+      if (event.type === 'feedback_given' && key !== undefined && event.inboxKey === key) {
+        if (saysSame(event, command)) return { accepted: true }
+        throw createDuplicateSendError(runId, key)
+      }
       if (event.type === 'run_started') started = event
       else if (started && 'definition' in event && event.definition)
         started = { ...started, definition: event.definition }
@@ -82,6 +85,7 @@ export async function recordFeedback(
   }
 }
 
-function isUnderKey({ type, inboxKey }: RuntimeEvent, key: string): boolean {
-  return type === 'feedback_given' && inboxKey === key
+/** Of removed content only who has said it is compared. */
+function saysSame({ by, score, note, removed }: EventOf<'feedback_given'>, said: Feedback): boolean {
+  return by === said.by && (removed !== undefined || (score === said.score && note === said.note))
 }

@@ -54,6 +54,11 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     return this.#isUnread
   }
 
+  /** It holds entries that are dealt with, for the next append to take out. */
+  get hasSpent(): boolean {
+    return this.#spent.length > 0
+  }
+
   markUnread(): void {
     this.#isUnread = true
   }

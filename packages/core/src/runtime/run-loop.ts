@@ -397,7 +397,7 @@ export class RunLoop {
     await this.#run.sent.allDelivered()
     await this.#inbox.read({ epoch: this.epoch, state })
     const isAsked = (): boolean =>
-      !this.#run.mailbox.empty || this.#inbox.isUnread || this.#lost !== undefined
+      !this.#run.mailbox.empty || this.#inbox.isUnread || this.#inbox.hasSpent || this.#lost !== undefined
     await postEndedChildren(state, {
       run: this.#run,
       withChildren: this.#takesChildrenOver,

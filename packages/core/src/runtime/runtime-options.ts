@@ -407,8 +407,8 @@ export interface Runtime {
   ): Promise<CommandAcknowledgement>
   /**
    * Records what someone says of a run after its end, long ago or in another process too: a score, a note, or both. No model
-   * reads it. Refused as `not_finished` before the end of the run. Under a `key` that the run has feedback of, nothing changes.
-   * Rejects with `RunNotFoundError` for an unknown run.
+   * reads it. Refused as `not_finished` before the end of the run. Under a `key` that the run has it of, nothing changes; other
+   * feedback under that key rejects with a `LedgerConflictError` of kind `unique`. Rejects with `RunNotFoundError` for an unknown run.
    */
   feedback(
     runId: string,
@@ -423,8 +423,9 @@ export interface Runtime {
   drive(runId: string, options?: DriveOptions): Promise<Rest>
   /**
    * Puts a command into the inbox of a run, for the process that drives it next, and drives nothing: `wake` is the run to drive.
-   * The answer says whether the run as it is on record allows the command; the driver decides in the end. A second post under a
-   * key changes nothing, and is accepted. Rejects with `RunNotFoundError` for an unknown run.
+   * The answer says whether the run as it is on record allows the command; the driver decides in the end. A second post of a
+   * command under its key changes nothing, and is accepted; another command under that key rejects with a `LedgerConflictError` of
+   * kind `unique`. Rejects with `RunNotFoundError` for an unknown run.
    */
   post(
     runId: string,

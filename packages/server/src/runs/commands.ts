@@ -5,15 +5,10 @@ import {
   LedgerConflictError,
   type RunId,
 } from '@tallystick/core'
-import { findOpenRoot, omitUndefined } from '@tallystick/core/internal'
-import { recoverMessage } from '@tallystick/core/machine'
-import {
-  extractRunId,
-  type JsonObject,
-  limitNames,
-  type OutsideCommand,
-  toCanonicalJson,
-} from '@tallystick/core/vocabulary'
+import { findOpenRoot, findSentBefore, omitUndefined } from '@tallystick/core/internal'
+import { decide } from '@tallystick/core/machine'
+import { extractRunId, type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
+import { concatMap, filter, firstValueFrom, startWith } from 'rxjs'
 import * as z from 'zod'
 import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
 import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
@@ -275,21 +270,37 @@ export async function deliverCommand(
   }
 }
 
-/** Whether this very command is on record under its key. */
+/**
+ * Whether a run has accepted this very command under its key. Waits for the decision, as the one who sent it first does: by now
+ * a process drives the run.
+ */
 async function wasAccepted(
   ledger: Ledger,
   runId: RunId,
   command: OutsideCommand,
   key: string,
 ): Promise<boolean> {
-  // What is about a call of a child run is on record there.
-  const target = 'toolCallId' in command ? extractRunId(command.toolCallId) : undefined
-  for await (const event of ledger.read(target ?? runId)) {
-    if (event.inboxKey !== key) continue
-    const recorded = { ...recoverMessage(undefined, { recorded: [event], index: 0 }) }
-    return toCanonicalJson({ ...recorded, ...command }) === toCanonicalJson(recorded)
+  // What is about a call of a child run is on record there, and may have come by way of the root.
+  const target = ('toolCallId' in command ? extractRunId(command.toolCallId) : undefined) ?? runId
+  for (const place of new Set([await findOpenRoot(ledger, runId), target])) {
+    let found = await findSentBefore(ledger, place, command, key)
+    if (found === 'waits') {
+      await firstValueFrom(
+        ledger.changes(place, 'inbox').pipe(
+          startWith(undefined),
+          concatMap(() => ledger.inbox(place)),
+          filter((entries) => entries.every((entry) => entry.key !== key)),
+        ),
+      )
+      found = await findSentBefore(ledger, place, command, key)
+    }
+    if (found !== undefined) return found === 'record'
   }
-  return false
+  if (target !== runId) return false
+  // A pause of what is paused, say, has changed nothing, and would not now.
+  const state = await readState(ledger, runId)
+  const decision = decide(state, command, { at: state.at, random: 0 })
+  return 'facts' in decision && decision.facts.length === 0
 }
 
 async function passCommand(
