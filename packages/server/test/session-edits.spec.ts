@@ -104,6 +104,16 @@ it('who may withdraw ends an approval that stands between two runs, and may edit
   expect(edits).toMatchObject([{ edit: 'withdraw', by: 'guard', standing: toolCallId }])
 })
 
+it('a session begins under an id that a start could name', async () => {
+  const office = await openOffice({ agents: [tellingAgent('teller', 'One.')] })
+  for (const sessionId of ['%20', 'x'.repeat(201), '%00']) {
+    const body = { ...hello, agent: 'teller' }
+    const begun = await answerOf(await office.send(`/sessions/${sessionId}/messages`, 'ada', body))
+    expect(begun).toMatchObject({ status: 400 })
+  }
+  expect(await Array.fromAsync(office.ledger.runs())).toEqual([])
+})
+
 it('a page of the chat has the messages that were added, and none that were taken back', async () => {
   const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
   const edit = async (verb: string, body: object) => {

@@ -4,6 +4,7 @@ import { userPartSchema } from '@tallystick/core/schemas'
 import * as z from 'zod'
 import { findLastVisibleRun } from '../conversation/history.ts'
 import { type Principal, requireVisible } from '../http/principal.ts'
+import { createMalformedError } from '../http/problem.ts'
 import { createSessionNotFoundError } from './reads.ts'
 import type { Routes } from '../http/routes.ts'
 import { requirePermission, respondJson, type Served } from '../http/served.ts'
@@ -159,6 +160,11 @@ async function prepare(
   const own = { by: name, owner: name, mayFollow: requireOwnSession(ledger, principal) }
   if ((await findLastVisibleRun(ledger, principal, sessionId)) !== undefined) return own
   if (first === undefined) throw createSessionNotFoundError(sessionId)
+  if (!id.safeParse(sessionId).success) {
+    throw createMalformedError(
+      'The id of a session that begins has to be 1 to 200 characters, and not blank, as for a start.',
+    )
+  }
   const { agent, subject } = requireStartable(served, principal, { ...first, sessionId })
   return { ...own, agent: agent.name, ...omitUndefined({ subject }) }
 }
