@@ -5,8 +5,9 @@ import { checkContract, type PromiseVerdict } from '@tallystick/ledger/contract'
 import { createRuntime, defineAgent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { fileLedger } from '../src/file-ledger.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 it('keeps every promise of a ledger', async () => {
   const verdicts: PromiseVerdict[] = []
@@ -23,8 +24,7 @@ it('keeps every promise of a ledger', async () => {
 })
 
 it('holds after a crash what it acknowledged, and not the line that was cut off', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-file-ledger-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const path = join(folder, 'runs.jsonl')
   const agent = defineAgent({
     name: 'greeter',

@@ -1,16 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { manualClock, sampleRunId } from '@tallystick/testkit'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { OperationLog } from '../src/operation-log.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 const operation = { do: 'acquire', runId: sampleRunId(1) } as const
 
 /** A log with a clock that the test moves, and the number of its background syncs. */
 function timedLog(sync: () => Promise<void> = async () => {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-operation-log-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const clock = manualClock()
   let syncs = 0
   const host = {

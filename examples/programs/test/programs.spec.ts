@@ -1,15 +1,15 @@
 // Runs the programs as a user does: at a terminal, in browsers' requests, and killed in the middle.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { watch } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RuntimeEvent } from '@tallystick/core'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 const source = join(import.meta.dirname, '../src')
 
@@ -47,8 +47,7 @@ class Program {
 }
 
 function makeFolder(files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-programs-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(join(folder, name, '..'), { recursive: true })
     writeFileSync(join(folder, name), text)

@@ -1,15 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { chmod, chown, mkdir, realpath, rename, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ConfigurationError } from '@tallystick/core'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { isPostgres, toLedgerSource, parsePostgresPlace, hidePassword } from '../src/command/context.ts'
 import { findAccessFault, importConfig } from '../src/drive/config.ts'
 import { openShop, shopConfig, type Shop } from './kit/shop.ts'
 import { json, tallystickFrom, tallystick, type Ending, tallystickHere } from './kit/tallystick.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 /** A folder as of a repository, with a package in it, and a run on record. */
 async function openRepository(): Promise<
@@ -170,8 +171,7 @@ function configured(configText: string): {
   readonly path: string
   readonly closed: () => string
 } {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-load-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const notes = join(folder, 'closed')
   const answers = join(folder, 'answers.json')
   writeFileSync(answers, JSON.stringify({ initialize: {}, 'tools/list': { tools: [] } }))

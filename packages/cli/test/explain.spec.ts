@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineAgent, type AgentOptions, createRuntime, type RunOptions } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { scriptedModel, manualClock, testTool, type ScriptedStep } from '@tallystick/testkit'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   formatAlike,
   type CallStory,
@@ -15,6 +13,7 @@ import {
 } from '../src/runs/run-story.ts'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 describe('explain', () => {
   it('shows the parts of a request, each with the events that it came from', async () => {
@@ -87,8 +86,7 @@ async function explained(
   options: Partial<AgentOptions<unknown>> = {},
   { decide, ...more }: RunOptions & { decide?: 'deny' | { input: object } } = {},
 ): Promise<readonly string[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-explain-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const path = join(folder, 'runs.db')
   const ledger = sqliteLedger(path)
   const agent = defineAgent({

@@ -1,8 +1,7 @@
 // A process that is killed while a tool writes a file: the process that takes the run over finds out what happened.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRuntime } from '@tallystick/core'
@@ -10,6 +9,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
 import { filesAgent } from './kit/files-agent.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 const killed = fileURLToPath(new URL('./kit/killed-in-write.ts', import.meta.url))
 
@@ -39,8 +39,7 @@ const cases: readonly Case[] = [
 it.each(effort({ quick: cases.slice(0, 1), thorough: cases }))(
   'given a process killed $when the last step of $name, when another takes the run over, then the call ends as $outcome',
   async ({ when, name, input, starts, outcome, files }) => {
-    const folder = mkdtempSync(join(tmpdir(), 'tallystick-killed-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     const [root, database] = [join(folder, 'root'), join(folder, 'runs.db')]
     mkdirSync(root)
     writeFileSync(join(root, 'a.txt'), 'old')

@@ -10,6 +10,7 @@ import { scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { defineTool, searchableTools } from '@tallystick/tools'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type Ending, tallystickFrom } from './kit/tallystick.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 // What the mcp verbs say of servers whose answers a test gives, word for word.
 
@@ -264,8 +265,7 @@ describe('the configuration of the mcp verbs', () => {
 // A run whose model searched for its tools, in SQLite: another process takes it over, and it replays to itself.
 
 it('given a run that found tools, when another process takes it over, then it is shown them, and every event replays', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-search-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const ledger = sqliteLedger(join(folder, 'runs.db'))
   onTestFinished(() => ledger.close())
   const tools = Array.from({ length: 300 }, (_, at) =>

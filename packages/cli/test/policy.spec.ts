@@ -1,16 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRuntime, defineAgent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { ApprovalRules } from '@tallystick/tools/policy'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { json, tallystickHere } from './kit/tallystick.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 function folderWith(rules: unknown): { readonly rulesPath: string; readonly ledgerPath: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'policy-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const rulesPath = join(folder, 'rules.json')
   writeFileSync(rulesPath, JSON.stringify(rules))
   return { rulesPath, ledgerPath: join(folder, 'runs.db') }

@@ -1,16 +1,14 @@
 import { createRuntime, defineAgent } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { scriptedModel } from '@tallystick/testkit'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tallystickHere } from './kit/tallystick.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 describe('schedules', () => {
   it('lists them, and leaves a pause in the inbox of one', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tallystick-schedules-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     const path = join(folder, 'runs.db')
     const ledger = sqliteLedger(path)
     const agent = defineAgent({ name: 'clerk', instructions: 'Go.', model: scriptedModel([]) })

@@ -13,7 +13,7 @@ import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@ta
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
-import { makeFolder } from './support/lasting-folder.ts'
+import { makeFolder } from './support/temporary-folder.ts'
 import { withRaw } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 

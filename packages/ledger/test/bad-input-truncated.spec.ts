@@ -16,7 +16,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { origin, privateKey, publicKey } from './support/kept-ledger.ts'
 import { recordRun } from './support/record-run.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
-import { makeFolder } from './support/lasting-folder.ts'
+import { makeFolder } from './support/temporary-folder.ts'
 
 const pageBytes = 4096
 

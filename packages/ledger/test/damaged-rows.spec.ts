@@ -11,7 +11,7 @@ import {
   type DamagedBed,
   type Tried,
 } from './support/damaged-rows.ts'
-import { makeFolder } from './support/lasting-folder.ts'
+import { makeFolder } from './support/temporary-folder.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 

@@ -1,24 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memoryLedger } from '@tallystick/core'
 import { readRunSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { GrownLedger, runsOf, story } from './support/grown-ledger.ts'
+import { lastingFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 const numRuns = tries(40)
 
 describe('the summary of a run that has ended', () => {
-  let folder: string
+  const folder = lastingFolder()
   let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-ended-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   it('is what folding all of its events tells', async () => {
     let ended = 0

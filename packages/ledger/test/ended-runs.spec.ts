@@ -1,26 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { getDatabase } from '../src/store/store.ts'
 import { rowsPerBatch, type StoreDatabase } from '../src/store/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { type Asked, lendWith, watchedDatabase } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
+import { lastingFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 type Facts = Parameters<typeof stampFacts>[1]
 
-let folder: string
+const folder = lastingFolder()
 let files = 0
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tallystick-ended-runs-'))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
 
 /** A run of these facts between its start and its end. */
 function ended(runId: RunId, facts: Facts): readonly RuntimeEvent[] {

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   type Ledger,
@@ -12,18 +10,15 @@ import { computeDigest, type JsonObject } from '@tallystick/core/vocabulary'
 import { readFirstInputs } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { forgeRun } from './support/forged-ledger.ts'
 import { tamper } from './support/raw-database.ts'
 import { recorded, verified } from './support/recorded.ts'
+import { lastingFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 describe('the first inputs of runs', () => {
-  let folder: string
+  const folder = lastingFolder()
   let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-inputs-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   /** Records runs that begin with these texts; one without a text has no input yet. */
   async function record(ledger: Ledger, texts: readonly (string | undefined)[]): Promise<readonly RunId[]> {

@@ -1,30 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { expectTold, refreshed } from './support/compare-projections.ts'
 import { GrownLedger, runsOf, story } from './support/grown-ledger.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const numRuns = tries(30)
 
 describe('projections', () => {
-  let folder: string
-  let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-projections-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
-
   it('tell what the events say, however the ledger grew and whichever process updated them', async () => {
     await fc.assert(
       fc.asyncProperty(story, async (reported) => {
-        const path = join(folder, `${++files}.db`)
+        const path = emptyLedgerFile()
         const ledgers = [sqliteLedger(path), sqliteLedger(path)] as const
         const grown = new GrownLedger(await runsOf(reported))
         // Every reader finds a schema that is made.

@@ -1,26 +1,17 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { toTranscript } from '@tallystick/core/machine'
 import { checkTranscript, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { watchedLedger } from '@tallystick/testkit'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const numRuns = tries(30)
 
 describe('a random run of which something is taken away, again and again', () => {
-  let folder: string
-  let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-removals-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
-
   it('verifies after each time, and folds to the same totals, with what is left in its place', async () => {
     const removal = fc.oneof(
       fc.record({ seqs: fc.array(fc.nat(), { minLength: 1, maxLength: 9 }) }),
@@ -30,7 +21,7 @@ describe('a random run of which something is taken away, again and again', () =>
     const removals = fc.array(removal, { minLength: 1, maxLength: 4 })
     await fc.assert(
       fc.asyncProperty(randomProgram, removals, async (program, wanted) => {
-        const ledger = sqliteLedger(join(folder, `${++files}.db`))
+        const ledger = sqliteLedger(emptyLedgerFile())
         const { events, others, result } = await playProgram(program, watchedLedger(ledger))
         const { totals, phase, seq, at } = await foldTo(ledger, result.runId)
         for (const each of wanted) {

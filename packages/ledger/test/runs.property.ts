@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { listReachableAgents } from '@tallystick/core/internal'
 import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
@@ -11,21 +8,15 @@ import { replayRun } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { watchedLedger } from '@tallystick/testkit'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const numRuns = tries(30)
 
 describe('a random run in a SQLite file, with crashes, cancels, denials and limits', () => {
-  let folder: string
-  let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-runs-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
-
   it('keeps every law, and is read back, folded, replayed and verified by another connection', async () => {
     await fc.assert(
       fc.asyncProperty(randomProgram, async (program) => {
-        const path = join(folder, `${++files}.db`)
+        const path = emptyLedgerFile()
         const ledger = sqliteLedger(path)
         const { events, others, result } = await playProgram(program, watchedLedger(ledger))
         const reader = sqliteLedger(path, { readOnly: true })

@@ -1,17 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, serializeState } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { getDatabase } from '../src/store/store.ts'
 import { Snapshots } from '../src/projection/snapshots.ts'
 import { watchedLedger } from '@tallystick/testkit'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const numRuns = tries(30)
 
@@ -23,17 +21,10 @@ function fold(events: readonly RuntimeEvent[], from?: RunState): RunState | unde
 const toJson = (state: RunState | undefined): unknown => state && serializeState(state)
 
 describe('snapshots of a random run', () => {
-  let folder: string
-  let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-snapshots-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
-
   it('fold to what its events fold to, from each of them, at every event', async () => {
     await fc.assert(
       fc.asyncProperty(randomProgram, async (program) => {
-        const ledger = sqliteLedger(join(folder, `${++files}.db`))
+        const ledger = sqliteLedger(emptyLedgerFile())
         const { events, others } = await playProgram(program, watchedLedger(ledger))
         const database = getDatabase(ledger)!
         for (const run of [events, ...others]) {

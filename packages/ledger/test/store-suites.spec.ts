@@ -8,7 +8,7 @@ import { changeOf, digestedTables, guards, recordLargeRun } from './support/bad-
 import { closingCases } from './support/closing-cases.ts'
 import { cutOffCases } from './support/cut-off-cases.ts'
 import { digestsOnlyCases } from './support/digests-only-cases.ts'
-import { makeFolder } from './support/lasting-folder.ts'
+import { makeFolder } from './support/temporary-folder.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified } from './support/recorded.ts'
 import type { RemovalBed } from './support/removal-bed.ts'

@@ -1,8 +1,6 @@
 // What is given in plain JavaScript, where no compiler looks.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
 import {
@@ -21,9 +19,9 @@ import { exportRegression, replayRegression, replayRun } from '@tallystick/repla
 import { checkContract } from '@tallystick/ledger/contract'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { lastingFolder } from '../../../scripts/testing/temporary-folder.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'wrong-options-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = lastingFolder()
 
 const sqlite = (options: unknown) => () => sqliteLedger(join(folder, 'runs.db'), options as never)
 const postgres = (options: unknown) => () => postgresLedger(options as never)

@@ -1,14 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ollama } from '../src/ollama.ts'
 import { collect, finished, request, textShown } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 import { forbidUnhandledRejections } from './kit/quiet.ts'
 import { answer, call, calls, done, lineBytes, text } from './kit/ollama-lines.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 const hello = [text('Hel'), text('lo'), done()]
 const whole = answer([lineBytes(hello)])
@@ -48,8 +48,7 @@ describe('a call over HTTP', () => {
 
   it('takes a text that names a file for what it is, and sends no file', async () => {
     const server = await serve(whole)
-    const folder = mkdtempSync(join(tmpdir(), 'ollama'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     // Any path of such letters is base64 as well, if it is long enough.
     const data = join(folder, 'f'.repeat(4 - ((folder.length + 1) % 4)))
     writeFileSync(data, 'secret')

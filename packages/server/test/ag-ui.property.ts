@@ -93,17 +93,4 @@ describe('a run for clients of AG-UI', () => {
       { numRuns },
     )
   })
-
-  it('is the same stream, wherever a reader is cut off', async () => {
-    await fc.assert(
-      fc
-        .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
-          const { events } = await playProgram(program)
-          const [all, before] = [eventsFor(events), eventsFor(events.slice(0, cut % (events.length + 1)))]
-          expect(all.slice(0, before.length)).toEqual(before)
-        })
-        .beforeEach(newTask),
-      { numRuns },
-    )
-  })
 })

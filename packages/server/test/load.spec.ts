@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { playFollowing } from '../bench/load/following-load.ts'
 import { playStarting } from '../bench/load/starting-load.ts'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 function ledgerFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-load-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   return join(folder, 'runs.db')
 }
 

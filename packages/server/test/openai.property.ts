@@ -124,19 +124,4 @@ describe('a run for clients of OpenAI', () => {
       { numRuns },
     )
   })
-
-  it('is the same stream, wherever a reader is cut off', async () => {
-    await fc.assert(
-      fc
-        .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
-          const { events } = await playProgram(program)
-          for (const mapping of [toOpenAiChat, toOpenAiResponse]) {
-            const before = outsFor(mapping, events.slice(0, cut % (events.length + 1)))
-            expect(outsFor(mapping, events).slice(0, before.length)).toEqual(before)
-          }
-        })
-        .beforeEach(newTask),
-      { numRuns },
-    )
-  })
 })

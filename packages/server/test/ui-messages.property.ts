@@ -146,18 +146,4 @@ describe('a run as a message of the AI SDK', () => {
       { numRuns },
     )
   })
-
-  it('is the same stream, wherever a reader is cut off', async () => {
-    await fc.assert(
-      fc
-        .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
-          const { events } = await playProgram(program)
-          const place = cut % (events.length + 1)
-          const [all, before] = [chunksOf(events), chunksOf(events.slice(0, place))]
-          expect(all.slice(0, before.length)).toEqual(before)
-        })
-        .beforeEach(newTask),
-      { numRuns },
-    )
-  })
 })

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRuntime, defineAgent, memoryLedger, ConfigurationError } from '@tallystick/core'
@@ -15,8 +15,9 @@ import {
   type RuledCall,
   readApprovalRules,
 } from '@tallystick/tools/policy'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
 
 const rulesOf = (...rules: readonly ApprovalRule[]): ApprovalRules => ({ version: 1, rules })
 
@@ -348,8 +349,7 @@ describe('examples of rules', () => {
 })
 
 function fileWith(text: string | Uint8Array): string {
-  const folder = mkdtempSync(join(tmpdir(), 'rules-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const path = join(folder, 'rules.json')
   writeFileSync(path, text)
   return path

@@ -1,15 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { writeEmptyLedger } from '../../../../scripts/testing/empty-ledger.ts'
+import { lastingFolder, temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
-/** A folder of its own for the test that runs, removed when it ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-ledger-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
+export { temporaryFolder }
 
 /** The path of a ledger file that is not there yet, in a folder of its own. */
 export function temporaryFile(name = 'runs.db'): string {
@@ -21,4 +14,9 @@ export function emptyLedgerFile(): string {
   const path = temporaryFile()
   writeEmptyLedger(path)
   return path
+}
+
+/** A path in a folder that is there for all tests of a file, to be made while tests are declared. */
+export function makeFolder(name: string): string {
+  return join(lastingFolder(), name)
 }

@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Model } from '@tallystick/core'
 import OpenAI from 'openai'
-import { onTestFinished } from 'vitest'
 import { anthropic } from '../../src/anthropic.ts'
 import { ollama } from '../../src/ollama.ts'
 import { openaiChat } from '../../src/openai.ts'
@@ -12,13 +9,13 @@ import type { Answer } from './loopback.ts'
 import * as lines from './ollama-lines.ts'
 import { richChat } from './openai-streams.ts'
 import { rich } from './streams.ts'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 export const apiKey = 'sk-ant-api03-veryverysecret'
 
 /** A file that does not exist yet, in a folder that goes with the test. */
 export function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-recording-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   return join(folder, 'recording.jsonl')
 }
 

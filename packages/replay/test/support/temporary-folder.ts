@@ -1,14 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
-/** A folder of its own for the test that runs, removed when it ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-replay-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
+export { temporaryFolder }
 
 /** The path of a ledger file that is not there yet, in a folder of its own. */
 export function temporaryFile(name = 'runs.db'): string {

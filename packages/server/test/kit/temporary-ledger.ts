@@ -1,16 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Ledger } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
-/** A folder for one test. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-server-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
-}
+export { temporaryFolder }
 
 /** A ledger in a file, for one test. */
 export function temporaryLedger(): Ledger {

@@ -1,8 +1,6 @@
 // What a tool needs before its work begins is late: the model reads that the work did not begin, not that it was slow.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import { sqlQuery } from '@tallystick/tools/sql-query'
@@ -12,6 +10,7 @@ import { endingOf } from '../one-call.ts'
 import { HeldTimers } from './held-timers.ts'
 import { serve } from './loopback-server.ts'
 import { createShopDatabase, openToWrite } from './shop-database.ts'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 const didNotRun = (why: string): object => ({
   outcome: 'failed',
@@ -20,8 +19,7 @@ const didNotRun = (why: string): object => ({
 
 describe('a statement on SQLite', () => {
   it('whose process is not ready in time did not run', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'late-start-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     // Opening it waits for a writer, who never comes.
     const path = join(folder, 'pipe.db')
     execFileSync('mkfifo', [path])

@@ -2,13 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { defineTool } from '@tallystick/tools'
 import { type OAuthOptions, oauthServer, serveMcp } from '@tallystick/tools/mcp'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect as connected, tick } from './connected.ts'
 import { freePort } from './servers/http-servers.ts'
 import { oauthSite } from './servers/oauth-site.ts'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 /** What a client may write where a request is expected: odd targets, methods and headers. */
 const targets = [
@@ -87,8 +86,7 @@ describe('given any first line of a request, when a listener of this package get
   })
 
   it('then the way back of a browser stays open for the one that knows the state', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tallystick-any-request-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     const site = await oauthSite()
     const pages: string[] = []
     const redirectPort = await freePort()

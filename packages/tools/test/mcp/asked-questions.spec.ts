@@ -1,14 +1,12 @@
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createRuntime, defineAgent, type Limits, memoryLedger, joinText } from '@tallystick/core'
 import type { EventOf, JsonObject } from '@tallystick/core/vocabulary'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { type McpManager, type McpOptions, mcpTools } from '@tallystick/tools/mcp'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect, tick } from './connected.ts'
 import { ownServer, realServer } from './servers/real-servers.ts'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 type Hooks = Pick<McpOptions, 'elicit' | 'sample' | 'sampleLimits'>
 
@@ -184,8 +182,7 @@ describe('given a server that asks its user, when it asks', () => {
 // The folders that a server should work in, read by servers that others wrote.
 
 function newFolder(): string {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick roots-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   return folder
 }
 

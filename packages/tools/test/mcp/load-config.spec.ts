@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { loadMcpConfig, type LoadMcpOptions, type McpHost, mcpTools } from '@tallystick/tools/mcp'
-import { afterEach, describe, expect, it, afterAll, beforeAll } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { listHostFiles } from '../../src/mcp/load-config.ts'
 import { openTokenFile } from '../../src/mcp/oauth.ts'
+import { lastingFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tallystick-mcp-config-'))
 const folder = join(root, 'project')
@@ -328,12 +329,8 @@ it('what is loaded starts', async () => {
 describe('the file of tokens', () => {
   // The file in which tokens of servers are kept, beside what other processes keep there.
 
-  let folder: string
+  const folder = lastingFolder()
   let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-tokens-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   const url = 'https://shop.example/mcp'
   const kept = (accessToken: string): Parameters<ReturnType<typeof openTokenFile>['change']>[0] => ({

@@ -1,9 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError, joinText } from '@tallystick/core'
 import { manualClock } from '@tallystick/testkit'
@@ -12,13 +11,13 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from './connected.ts'
 import { freePort } from './servers/http-servers.ts'
 import { type OAuthSite, oauthSite } from './servers/oauth-site.ts'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 /** A user who agrees on each page at once. */
 const agrees = (url: string): void => void fetch(url)
 
 async function options(more: Partial<OAuthOptions> = {}): Promise<OAuthOptions> {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-oauth-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   return { file: join(folder, 'tokens.json'), redirectPort: await freePort(), open: agrees, ...more }
 }
 

@@ -1,16 +1,15 @@
 // Servers that others wrote, and what goes wrong with them: cancels, kills in a call, and starts after it.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import type { McpManager } from '@tallystick/tools/mcp'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect, isAlive, tick } from './connected.ts'
 import { restartedEverything } from './servers/http-servers.ts'
 import { realServer } from './servers/real-servers.ts'
+import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
 const quickly = { reconnect: { baseMs: 1, capMs: 5 } }
 const long = { duration: 600, steps: 20_000 }
@@ -76,8 +75,7 @@ describe('a server that others wrote, as a process', () => {
   })
 
   it('finds after a kill what it had kept', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tallystick-memory-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = temporaryFolder()
     const before = processesWith('server-memory')
     const env = { MEMORY_FILE_PATH: join(folder, 'memory.json') }
     const manager = await connect({ memory: realServer('memory', [], { env }) }, quickly)

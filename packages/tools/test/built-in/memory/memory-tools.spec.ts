@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   agentTool,
@@ -15,22 +13,19 @@ import {
 import type { JsonObject, ToolCallId, EventOf, ParentRef } from '@tallystick/core/vocabulary'
 import { mortalLedger, scriptedModel, type ScriptedStep, sampleRunId } from '@tallystick/testkit'
 import { type MemoryOptions, type MemoryStore, memoryTools, sqliteMemory } from '@tallystick/tools/memory'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   readRecordedOwner,
   listIndexWords,
   mayContinue,
   toSearchPhrases,
 } from '../../../src/built-in/memory/memory-store.ts'
+import { lastingFolder } from '../../../../../scripts/testing/temporary-folder.ts'
 
 describe('memoryTools', () => {
-  let folder: string
+  const folder = lastingFolder()
   let store: MemoryStore
   let files = 0
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tallystick-memory-tools-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
 
   const member = () => Promise.resolve()
   const members = {

@@ -1,6 +1,5 @@
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ConfigurationError } from '@tallystick/core'
@@ -9,12 +8,9 @@ import { sqlQuery } from '@tallystick/tools/sql-query'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openFiles } from '../files/sandbox.ts'
 import { storePromises } from './store-promises.ts'
+import { lastingFolder } from '../../../../../scripts/testing/temporary-folder.ts'
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tallystick-memory-'))
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = lastingFolder()
 
 describe('sqliteMemory', () => {
   let store: ReturnType<typeof sqliteMemory>

@@ -1,14 +1,14 @@
 // When a user is asked for an authorization, and how often.
-import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type HttpServer, type McpManager, oauthServer } from '@tallystick/tools/mcp'
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect, said } from '../connected.ts'
 import { freePort } from '../servers/http-servers.ts'
 import { type OAuthSite, oauthSite } from '../servers/oauth-site.ts'
 import { scriptedServer } from '../servers/scripted-server.ts'
+import { temporaryFolder } from '../../../../../scripts/testing/temporary-folder.ts'
 
 /** A site, a user who agrees at once on the pages that a test says, and how often the answer of that user was waited for. */
 async function signedIn(
@@ -17,8 +17,7 @@ async function signedIn(
   more: Partial<HttpServer> = {},
 ): Promise<{ readonly manager: McpManager; readonly site: OAuthSite; readonly asked: () => number }> {
   const site = await oauthSite(options)
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-oauth-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   // The page that comes after the last answer leads nowhere.
   const open = (url: string): void => {
     if (agrees(url)) void fetch(url).catch(() => {})

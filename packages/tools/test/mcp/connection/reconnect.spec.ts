@@ -1,13 +1,13 @@
 // When a connection is made again that was lost: how often, after which waits, and what is known of it meanwhile.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { McpManager } from '@tallystick/tools/mcp'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect, nextChange, tick } from '../connected.ts'
 import { changingServer, listed } from '../servers/changing-server.ts'
 import { hello, olderServer, scriptedServer } from '../servers/scripted-server.ts'
 import { shellServer } from '../servers/shell-server.ts'
+import { temporaryFolder } from '../../../../../scripts/testing/temporary-folder.ts'
 
 /** Of timers that are no waits between attempts: the time of a start, of a call, and of the end of a process. */
 const others = [30_000, 60_000, 600_000, 500, 1_000]
@@ -36,8 +36,7 @@ function waits({ isHeld = false }: { readonly isHeld?: boolean } = {}) {
 
 /** A server that ends at a call of `die`, and starts again as long as it may. */
 function mortal(): { readonly server: ReturnType<typeof shellServer>; readonly gone: string } {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-mortal-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const gone = join(folder, 'gone')
   const plan = { first: `[ -e '${gone}' ] && exit 4`, tools: { die: 'exit 3', live: 'answer' } }
   return { server: shellServer(plan), gone }

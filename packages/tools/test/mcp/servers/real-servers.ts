@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { StdioServer } from '@tallystick/tools/mcp'
-import { onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../../../../scripts/testing/temporary-folder.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -42,8 +41,7 @@ export function rawServer(
   results: Readonly<Record<string, unknown>>,
   more: Partial<StdioServer> = {},
 ): StdioServer {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-raw-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
   const file = join(folder, 'results.json')
   writeFileSync(file, JSON.stringify(results))
   return ownServer('raw-server.ts', [file], more)
