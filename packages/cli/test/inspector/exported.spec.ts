@@ -75,6 +75,8 @@ describe.skipIf(lacksBrowser)('a run as a page', () => {
     await runs.filter({ hasText: 'clerk' }).waitFor()
     expect(await runs.filter({ hasText: 'boss' }).count()).toBe(1)
     expect(await runs.filter({ hasText: 'shopper' }).count()).toBe(0)
+    // There is no server that would make cases.
+    expect(await browser.page.getByRole('button', { name: 'Cases…' }).count()).toBe(0)
     await runs.filter({ hasText: 'clerk' }).click()
     await browser.page.getByRole('tab', { name: 'Events' }).click()
     await browser.page.getByText('approval_requested').first().waitFor()

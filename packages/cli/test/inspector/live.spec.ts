@@ -183,7 +183,14 @@ describe.skipIf(lacksBrowser)('the page over a ledger', () => {
     const before = await stat(shop.ledgerPath)
     const answers = await page.evaluate(
       async ({ run, toolCallId }) => {
-        const bodies = { approve: { toolCallId }, deny: { toolCallId, reason: 'no' }, cancel: {}, resume: {} }
+        const bodies = {
+          ...{
+            approve: { toolCallId },
+            deny: { toolCallId, reason: 'no' },
+            withdraw: { standing: toolCallId },
+          },
+          ...{ cancel: {}, resume: {}, feedback: { score: 1 } },
+        }
         const sent = [...Object.entries(bodies).map(([name, body]) => [`${run}/${name}`, body] as const)]
         return await Promise.all(
           [...sent, ['runs', { agent: 'shopper', input: 'Buy tea.' }] as const].map(async ([path, body]) => {
@@ -195,6 +202,9 @@ describe.skipIf(lacksBrowser)('the page over a ledger', () => {
       { run: `runs/${runId}`, toolCallId: pendingApprovals[0]!.toolCallId },
     )
     expect(new Set(answers)).toEqual(new Set([403]))
+    await rowsOf(page).first().getByRole('button').click()
+    await page.getByText('waits for a decision').waitFor()
+    expect(await page.getByRole('button', { name: /^(Decide|Feedback|New run|Cancel)/ }).count()).toBe(0)
     const after = await stat(shop.ledgerPath)
     expect([after.size, after.mtimeMs]).toEqual([before.size, before.mtimeMs])
   })
