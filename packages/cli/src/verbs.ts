@@ -105,6 +105,11 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
       example: `tallystick deny runs.db latest 2_1_1 --by ann --reason 'twelve are enough'`,
       load: async () => (await import('./verbs/decide.ts')).declareDeny,
     },
+    withdraw: {
+      summary: 'end an approval that also covers later calls',
+      example: `tallystick withdraw runs.db latest 2_1_1 --by ann --reason 'the price went up'`,
+      load: async () => (await import('./verbs/decide.ts')).declareWithdraw,
+    },
     settle: {
       summary: 'give the result of a tool call that an outside system carries out',
       example: `tallystick settle runs.db latest job-7 --result '12 rows'`,

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { callOf, openShop, shopConfig } from './kit/shop.ts'
+import { callOf, openShop, shopAgent, shopConfig } from './kit/shop.ts'
 import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
 
 const config = ['--config', shopConfig]
@@ -105,6 +105,61 @@ describe.concurrent('a decision from another process', () => {
     expect(json(denied.stderr)).toMatchObject({
       error: { code: 'refused', exitCode: 1, message: expect.stringContaining('approve by ann') },
     })
+  })
+
+  it('may cover later calls of the session, until it is withdrawn', async () => {
+    await using shop = await openShop()
+    const inSession = { sessionId: 'tea' }
+    const waiting = await shop.start(shopAgent(), inSession)
+    const [path, call] = [shop.ledgerPath, callOf(waiting)]
+    const give = (...more: string[]) =>
+      tallystickHere('approve', path, 'latest', call, '--by', 'ann', '--standing', ...more)
+    expect(await give('for ever')).toMatchObject({ code: 2, stderr: expect.stringContaining('session=AGE') })
+    expect(await give('session=8h', '--input', '{"usd":3}')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('cannot change the input'),
+    })
+    const given = await give('session=8h')
+    expect(given).toMatchObject({ code: 0, stderr: expect.stringContaining('later calls of the tool until') })
+    await tallystickHere('resume', path, 'latest', ...config)
+    // The next run of the session asks nobody.
+    expect(await shop.start(shopAgent(), inSession)).toMatchObject({ status: 'done' })
+
+    const end = (...more: string[]) => tallystickHere('withdraw', path, 'latest', ...more, '--by', 'bob')
+    expect(await end('9_9_9')).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining(`Standing: ${call}.`),
+    })
+    expect(await end(call.slice(-5), '--reason', 'Too dear.')).toMatchObject({ code: 0 })
+    expect(await end(call)).toMatchObject({ code: 5, stderr: expect.stringContaining('Standing: none.') })
+    expect(await shop.start(shopAgent(), inSession)).toMatchObject({ status: 'suspended' })
+    expect(await tallystickHere('verify', path)).toMatchObject({ code: 0 })
+  })
+
+  it('may withdraw such an approval from a run that waits', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start(shopAgent(), { sessionId: 'tea' })
+    const [path, call] = [shop.ledgerPath, callOf(waiting)]
+    await tallystickHere('approve', path, waiting.runId, call, '--standing', 'equal_input=8h')
+    await tallystickHere('resume', path, 'latest', ...config)
+    const agent = { ...shopAgent(), approval: () => ({ ask: 'more', approvers: { count: 2 } }) }
+    const { runId } = await shop.start(agent as never, { sessionId: 'tea' })
+    const ended = await tallystickHere('withdraw', path, runId, call, '--by', 'bob', '--json')
+    expect(json(ended.stdout)).toMatchObject({ command: { type: 'withdraw', standing: call }, added: true })
+  })
+
+  it('is refused at once where the record does not allow it', async () => {
+    await using shop = await openShop()
+    const agent = { ...shopAgent(), approval: () => ({ ask: 'money', approvers: { roles: ['finance'] } }) }
+    const { runId, ...rest } = await shop.start(agent as never, { owner: 'olga' })
+    const approve = (...more: string[]) =>
+      tallystickHere('approve', shop.ledgerPath, runId, callOf({ runId, ...rest }), ...more)
+    expect(await approve('--by', 'ann')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('finance'),
+    })
+    expect(await approve('--by', 'Olga', '--role', 'finance')).toMatchObject({ code: 1 })
+    expect(await approve('--by', 'ann', '--role', 'finance')).toMatchObject({ code: 0 })
   })
 
   it('may stop the run: every open call gets a result', async () => {

@@ -49,6 +49,10 @@ const expected: Readonly<Record<string, Expectation>> = {
   stats: { shows: /^runs: 2 done$/m },
   approve: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
   deny: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
+  withdraw: {
+    at: 'standing',
+    shows: /^Recorded: the standing approval call_\w+_2_1_1 of session tea is withdrawn\.$/m,
+  },
   settle: { at: 'deferred', shows: /^tallystick resume runs\.db \S+$/m },
   raise: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
   cancel: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },

@@ -38,6 +38,8 @@ it('words in which something is wrong are refused, in words that say what to wri
     ['verify', ledger, '--run', runId],
     ['export', ledger, '--run', runId, '--format', 'messages'],
     ['approve', ledger, runId, call, '--by', 'ada', '--input', '{"usd":5}', '--role', 'lead'],
+    ['approve', ledger, runId, call, '--standing', 'equal_input=8h'],
+    ['withdraw', ledger, runId, call, '--by', 'ada', '--reason', 'No more.'],
     ['deny', ledger, runId, call, '--reason', 'No.'],
     ['settle', ledger, runId, call, '--by', 'ada', 'Paid.'],
     ['raise', ledger, runId, 'maxTurns=9'],

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { createRuntime, type Ledger, type PendingApproval, type RunId } from '@tallystick/core'
+import { createRuntime, type Ledger, type PendingApproval, type RunId, type RunState } from '@tallystick/core'
 import { findInputFault, omitUndefined } from '@tallystick/core/internal'
+import { decide } from '@tallystick/core/machine'
 import {
+  type StandingOptions,
   toCanonicalJson,
   type JsonObject,
   limitNames,
@@ -16,6 +18,7 @@ import {
   parseJsonObject,
   declareRunArguments,
   parsePositiveNumber,
+  parseStanding,
 } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
@@ -23,6 +26,7 @@ import { formatJson } from '../command/text.ts'
 import { parseScore } from '../command/where.ts'
 import { findCall, type NamedRun, readParents, withRun } from '../runs/find-run.ts'
 import { readWaits } from '../runs/run-status.ts'
+import { formatStanding } from '../view/events.ts'
 
 // Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next; feedback on a run that has
 // ended is recorded at once.
@@ -31,10 +35,15 @@ export function declareApprove(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .option('--input <json>', 'run the call with this input instead', parseJsonObject)
     .option('--reason <text>', 'why, for the record')
-    .action((ledger, run, call, { by, role: roles, input, reason }) =>
+    .option(
+      '--standing <calls>',
+      'also approve later calls of the tool: session=8h all of the session, equal_input=8h those with this input',
+      parseStanding,
+    )
+    .action((ledger, run, call, { by, role: roles, input, reason, standing }) =>
       decideCall(context, { ledger, run }, call, by, {
         type: 'approve',
-        ...omitUndefined({ input, reason, roles }),
+        ...omitUndefined({ input, reason, roles, standing }),
       }),
     )
 }
@@ -60,6 +69,7 @@ type Decision =
       readonly input?: JsonObject
       readonly reason?: string
       readonly roles?: readonly string[]
+      readonly standing?: StandingOptions
     }
   | { readonly type: 'deny'; readonly reason: string; readonly roles?: readonly string[] }
 
@@ -79,8 +89,52 @@ function decideCall(
     const command = { ...decision, toolCallId, by, via: 'command', attempt, inputDigest }
     await requireFirst(ledger, call.runId, command, call.approvers !== undefined)
     if (command.type === 'approve' && command.input) await requireFits(ledger, call, command.input)
+    requireAllowed(await foldTo(ledger, call.runId), command)
     await recordCommand(context, { ledger, ledgerPath: named.ledger, runId: call.runId, command, call })
   })
+}
+
+/** Refuses here what the run as it is on record does not allow: its writer would refuse it where nobody reads that. */
+function requireAllowed(state: RunState, command: OutsideCommand): void {
+  const decision = decide(state, command, { at: Math.max(Date.now(), state.at), random: 0 })
+  if ('refused' in decision) throw new CommandError('refused', decision.refused.message)
+}
+
+/** Declares `withdraw`. Behind the end of a run it is an edit of its session, whose next run would have the approval. */
+export function declareWithdraw(verb: Command, context: CommandContext): void {
+  declareRunArguments(verb)
+    .argument('<call>', 'id of the call whose approval stands, or an unambiguous end of it')
+    .option('--by <name>', 'who withdraws it (default: the name of your account)', parseFilled)
+    .option('--reason <text>', 'why, for the record', parseFilled)
+    .action((ledgerPath, run, given, { by = readAccountName(), reason }) =>
+      withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
+        const state = await foldTo(ledger, runId)
+        const standing = findStanding(state, given)
+        const { phase, sessionId } = state
+        if (phase !== 'done' || sessionId === undefined) {
+          const command = { type: 'withdraw' as const, standing, by, ...omitUndefined({ reason }) }
+          requireAllowed(state, command)
+          return await recordCommand(context, { ledger, ledgerPath, runId, command })
+        }
+        const session = createRuntime({ ledger }).session(sessionId)
+        if (!(await session.withdraw(standing, { by, owner: by, ...omitUndefined({ reason }) })))
+          throw new CommandError('refused', `The approval ${standing} holds no more in session ${sessionId}.`)
+        if (context.json) return await printJson(context, { runId, sessionId, withdrawn: standing })
+        context.say(`Recorded: the standing approval ${standing} of session ${sessionId} is withdrawn.`)
+      }),
+    )
+}
+
+/** The standing approval of a run by the id of its call, or by an end of it. */
+function findStanding({ runId, standing = [] }: RunState, given: string): string {
+  const ids = standing.map(({ toolCallId }): string => toolCallId)
+  const fitting = ids.filter((id) => given !== '' && id.endsWith(given))
+  const [found, ...others] = fitting.includes(given) ? [given] : fitting
+  if (found !== undefined && others.length === 0) return found
+  throw new CommandError(
+    found === undefined ? 'not_found' : 'usage',
+    `${found === undefined ? `No approval of a call ${given}` : `More than one approval of a call ${given}`} stands in run ${runId}. Standing: ${ids.join(', ') || 'none'}.`,
+  )
 }
 
 /**
@@ -273,7 +327,8 @@ function formatDecision({ name, toolCallId, input }: PendingApproval, command: O
   const head = `${name} ${toolCallId}`
   if (command.type === 'deny')
     return `${head} will not run: ${command.reason}\nAsked for: ${formatJson(input)}`
-  const changed = command.type === 'approve' ? command.input : undefined
-  if (changed === undefined) return `${head} will run with: ${formatJson(input)}`
+  const { input: changed, standing } = command.type === 'approve' ? command : {}
+  const covered = standing ? `\nIt is approved ${formatStanding(standing, Date.now())}.` : ''
+  if (changed === undefined) return `${head} will run with: ${formatJson(input)}${covered}`
   return `${head} will run with: ${formatJson(changed)}\ninstead of: ${formatJson(input)}`
 }

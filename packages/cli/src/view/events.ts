@@ -223,7 +223,8 @@ function formatApprovers(approvers: readonly Approvers[] | undefined): string {
   return demands.length === 0 ? '' : ` of ${demands.join(', and of ')}`
 }
 
-function formatStanding({ for: scope, expiresInMs }: StandingOptions, at: number): string {
+/** What a standing approval covers, and until when. */
+export function formatStanding({ for: scope, expiresInMs }: StandingOptions, at: number): string {
   const calls = scope === 'session' ? 'later calls of the tool' : 'later calls with this input'
   return `for ${calls} until ${new Date(at + expiresInMs).toISOString()}`
 }

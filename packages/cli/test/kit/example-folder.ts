@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRuntime, defineAgent, type Agent, type RunResult } from '@tallystick/core'
+import type { StandingOptions } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { shopAgent } from './shop.ts'
 
 /** The status of the last run of an example's ledger. */
-export type ExampleStanding = 'done' | 'waiting' | 'deferred'
+export type ExampleStanding = 'done' | 'waiting' | 'deferred' | 'standing'
 
 /** Folders in which what the help shows is typed. */
 export interface ExampleFolders extends AsyncDisposable {
@@ -49,15 +50,21 @@ function endingIn(digits: string): () => number {
 async function drive(
   path: string,
   agent: Agent,
-  own: { readonly random?: () => number; readonly toItsEnd?: boolean },
+  own: {
+    readonly random?: () => number
+    readonly toItsEnd?: boolean
+    readonly standing?: StandingOptions
+  },
 ): Promise<RunResult> {
   const ledger = sqliteLedger(path)
   const { random } = own
   const runtime = createRuntime({ ledger, agents: [agent], ...(random && { host: { random } }) })
-  const run = runtime.run(agent, 'Buy tea.')
+  const { standing } = own
+  const run = runtime.run(agent, 'Buy tea.', standing ? { sessionId: 'tea' } : {})
   let result = await run.result
   if (own.toItsEnd) {
-    for (const { toolCallId } of result.pendingApprovals) await run.approve(toolCallId, { by: 'ann' })
+    for (const { toolCallId } of result.pendingApprovals)
+      await run.approve(toolCallId, { by: 'ann', standing })
     result = await run.result
   }
   await ledger.close()
@@ -114,9 +121,11 @@ export async function exampleFolders(): Promise<ExampleFolders> {
   for (const [standing, agent] of [
     ['waiting', assistant()],
     ['deferred', exporter()],
+    ['standing', assistant()],
   ] as const) {
     await cp(made, join(root, standing), { recursive: true })
-    await drive(join(root, standing, 'runs.db'), agent, {})
+    const own = { toItsEnd: true, standing: { for: 'session', expiresInMs: 3_600_000 } } as const
+    await drive(join(root, standing, 'runs.db'), agent, standing === 'standing' ? own : {})
   }
   let opened = 0
   return {
