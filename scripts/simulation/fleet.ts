@@ -1,6 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import { type Engine, startWorker } from '@tallystick/engines'
 import { pollingEngine } from '@tallystick/engines/polling'
+import { findOpenRoot, readStart } from '@tallystick/core/internal'
 import type { Fleet, SiteWorker, WorkingSite } from '@tallystick/testkit'
 import { openQueue, type Queue, queueEngine } from '../../packages/engines/test/queue-engine.ts'
 import { createAgents, createTools, drawStart, prices } from './agents.ts'
@@ -47,9 +48,29 @@ function createEngine(site: WorkingSite): Engine {
   }
 }
 
+/** How often the ledger is asked beside an engine, in milliseconds. */
+const sweptEachMs = 600_000
+
+/** Wakes child runs whose parents have given up on them: a ledger knows that they are due, and no engine does. */
+function sweep(site: WorkingSite, engine: Engine): void {
+  const { ledger, clock } = site
+  const look = async (): Promise<void> => {
+    for await (const { runId } of ledger.due({ before: clock.now() })) {
+      const isOrphan = (await readStart(ledger, runId))?.parent?.relation === 'child'
+      if (isOrphan && (await findOpenRoot(ledger, runId)) === runId) await engine.wake({ runId })
+    }
+  }
+  clock.schedule(sweptEachMs, () => {
+    // At the next look the ledger may answer.
+    void look().catch(() => {})
+    sweep(site, engine)
+  })
+}
+
 function startEngineWorker(site: WorkingSite): SiteWorker {
   const engine = createEngine(site)
   const { runtime, clock } = site
+  if (engine.name === 'queue') sweep(site, engine)
   const worker = startWorker({ runtime, engine, clock })
   return {
     wake: async (runId: RunId) => await engine.wake({ runId }),
