@@ -1,11 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '@tallystick/core'
-import { auditAll } from '@tallystick/core/machine'
-import { checkBudgets, checkLaws, type CrashPoint } from '@tallystick/testkit'
-import { eventTraits, eventTypes } from '@tallystick/core/vocabulary'
+import type { CrashPoint } from '@tallystick/testkit'
 import { effort, newTask, tries } from '../../../scripts/testing/effort.ts'
-import { outcomesOf, play, program, type Played, type Program } from './program.ts'
+import { play, program, type Program, requireLaws, startsIn } from './program.ts'
 
 type Call = Program['steps'][number]['calls'][number]
 
@@ -64,64 +61,6 @@ const programs: readonly (readonly [string, Program])[] = [
     }),
   ],
 ]
-
-/** Types of which no event may be lost. */
-const alwaysDurable = new Set<string>(
-  eventTypes.filter(
-    (type) => eventTraits[type].durability === 'barrier' && !/^tool_(started|result)$/.test(type),
-  ),
-)
-
-/** Holds every law against a run whose machine lost power. */
-function requireLaws({ events, others, result, world, lost }: Played): void {
-  const runs = [events, ...others]
-  for (const run of runs) auditAll(run)
-  expect(runs.flatMap(checkLaws)).toEqual([])
-  expect(checkBudgets(runs)).toEqual([])
-  expect([result.status, ...runs.map((run) => run.at(-1)?.type)]).toEqual([
-    'done',
-    ...runs.map(() => 'run_finished'),
-  ])
-  expect(world.early).toEqual([])
-  requireNoRepetition(runs.flat(), world)
-  requireHarmless(lost, runs.flat())
-}
-
-/** Law 10, and that no write was done which is on record as never run. */
-function requireNoRepetition(events: readonly RuntimeEvent[], { effects }: Played['world']): void {
-  const rerunnable = new Set<string>(
-    events.flatMap((event) =>
-      event.type === 'tool_started' && event.name.endsWith('rerunnable') ? [event.toolCallId] : [],
-    ),
-  )
-  expect([...effects].filter(([id, times]) => times > 1 && !rerunnable.has(id))).toEqual([])
-  const outcomes = outcomesOf(events)
-  for (const id of effects.keys())
-    expect(['success', 'interrupted', 'timed_out', 'cancelled']).toContain(outcomes.get(id))
-}
-
-/** Law 8: what was lost announces no effect, and nothing that was counted, granted or decided, such as an approval. */
-function requireHarmless(lost: readonly RuntimeEvent[], events: readonly RuntimeEvent[]): void {
-  expect(lost.filter(({ type }) => alwaysDurable.has(type))).toEqual([])
-  const approved = new Set(
-    events.flatMap((event) =>
-      event.type === 'approval_decided' && event.approved ? [event.toolCallId] : [],
-    ),
-  )
-  const harmful = startsIn(lost).filter(
-    ({ effect, attempt, child, name, toolCallId }) =>
-      effect !== 'read' ||
-      attempt > 1 ||
-      child !== undefined ||
-      name.startsWith('transfer_to') ||
-      approved.has(toolCallId),
-  )
-  expect(harmful).toEqual([])
-}
-
-function startsIn(events: readonly RuntimeEvent[]) {
-  return events.filter((event) => event.type === 'tool_started')
-}
 
 /** The ways to lose power at an append, and then again while the run is taken up. */
 function crashesAt(append: number): readonly (readonly CrashPoint[])[] {

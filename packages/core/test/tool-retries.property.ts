@@ -1,11 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
-import { auditAll } from '@tallystick/core/machine'
-import { checkBudgets, checkLaws } from '@tallystick/testkit'
 import { retryingProgram } from '@tallystick/testkit/random'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
-import { play } from './program.ts'
+import { play, requireLaws } from './program.ts'
 import { ofType } from './stage.ts'
 
 describe('calls that are tried again, among cancels, limits, timeouts and crashes', () => {
@@ -15,12 +13,9 @@ describe('calls that are tried again, among cancels, limits, timeouts and crashe
     await fc.assert(
       fc
         .asyncProperty(retryingProgram, async (random) => {
-          const { events, others, result, world } = await play(random)
-          auditAll(events)
-          expect([events, ...others].flatMap(checkLaws)).toEqual([])
-          expect(checkBudgets([events, ...others])).toEqual([])
-          expect(result.status).toBe('done')
-          expect(world.early).toEqual([])
+          const played = await play(random)
+          requireLaws(played)
+          const { events, world } = played
           const failed = ofType(events, 'tool_attempt_failed')
           for (const [call, attempts] of attemptsByCall(failed)) {
             expect({ call, attempts, few: attempts <= 2 }).toMatchObject({ few: true })

@@ -1,29 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  ConfigurationError,
-  type Ledger,
-  memoryLedger,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
-import { buildForkedEvents, listReachableAgents, requireForkable } from '@tallystick/core/internal'
-import { evolve } from '@tallystick/core/machine'
-import { copyPrefix, createIdleAgent, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
+import { type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
+import { listReachableAgents } from '@tallystick/core/internal'
+import { copyPrefix, createIdleAgent, playProgram, type Program } from '@tallystick/testkit'
 import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
 import { replayRun } from '@tallystick/replay'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
-
-function isForkable(events: readonly RuntimeEvent[]): boolean {
-  const state = events.reduce<RunState | undefined>(evolve, undefined)
-  try {
-    requireForkable(state, 'x', events.length)
-    return true
-  } catch (error) {
-    if (error instanceof ConfigurationError) return false
-    throw error
-  }
-}
 
 const stillProgram = fc.oneof({ weight: 5, arbitrary: anyProgram }, { weight: 1, arbitrary: retryingProgram })
 
@@ -59,49 +41,6 @@ describe('replayRun', () => {
         })
         .beforeEach(newTask),
       { numRuns },
-    )
-  })
-
-  it('drives runs of a session again, what others left unchecked or unanswered before them included', async () => {
-    await fc.assert(
-      fc
-        .asyncProperty(fc.array(randomProgram, { minLength: 2, maxLength: 3 }), async (programs) => {
-          const ledger = memoryLedger()
-          const known = new Set<string>()
-          const { randomness } = programs[0]!
-          for (const [index, program] of programs.entries()) {
-            // Ids are made of time and chance, and each program begins at the same time: no two have the same chance.
-            const random = { ...program, randomness: (randomness + index) >>> 0 }
-            const { events, others } = await playProgram(random, { ledger, sessionId: 'session' })
-            for (const run of [events, ...others]) {
-              const { runId } = run[0]!
-              if (known.has(runId)) continue
-              known.add(runId)
-              expect(await replay(random, run)).toEqual({ runId, events: run.length })
-            }
-          }
-        })
-        .beforeEach(newTask),
-      { numRuns: Math.ceil(numRuns / 3) },
-    )
-  })
-
-  it('drives a fork again from where it goes its own way', async () => {
-    await fc.assert(
-      fc
-        .asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
-          const { events, others } = await playProgram(random)
-          const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
-          if (!isForkable(shared)) return
-          const runId = sampleRunId(4_000)
-          const ledger = memoryLedger()
-          for (const run of [...others, events, buildForkedEvents(shared, { runId })])
-            await copyPrefix(run, ledger)
-          const played = await playProgram({ ...random, crashes: [] }, { ledger, resume: runId })
-          expect(await replay(random, played.events)).toEqual({ runId, events: played.events.length })
-        })
-        .beforeEach(newTask),
-      { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 

@@ -24,7 +24,7 @@ export const randomScript: typeof arbitraries.randomScript = loaded.randomScript
 export const randomTool: typeof arbitraries.randomTool = loaded.randomTool
 /** Inputs that a JSON Schema allows, with hostile texts among them. */
 export const randomInput: typeof arbitraries.randomInput = loaded.randomInput
-/** What people do to a run: approve, deny, edit, decide late, steer, queue, cancel, at any event. */
+/** What people do to a run: approve, deny, edit, let stand, decide late, steer, queue, cancel, at any event. */
 export const randomPeople: typeof arbitraries.randomPeople = loaded.randomPeople
 /** Limits that a small run meets. */
 export const randomLimits: typeof arbitraries.randomLimits = loaded.randomLimits

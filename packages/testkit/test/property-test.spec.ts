@@ -45,6 +45,13 @@ it('plays a sound agent through trouble, and reports what it played', async () =
   expect(report.calls['refund']).toBeGreaterThan(20)
 })
 
+it('plays an agent whose calls several people have to approve', async () => {
+  const approvers = [{ count: 2, roles: ['finance'] }]
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask', approvers }) })
+  const report = await propertyTest(defineAgent({ ...sound, tools: [pay] }), { runs: tries(300), seed: 1 })
+  expect(report.calls['pay']).toBeGreaterThan(5)
+})
+
 it('finds a tool that writes twice on a rerun, and finds the same again by its seed and path', async () => {
   const payments = new Map<string, number>()
   const agent = defineAgent({ ...sound, tools: [createRefund(payments, false)] })

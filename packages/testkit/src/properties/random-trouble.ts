@@ -51,7 +51,7 @@ export const randomPeople: fc.Arbitrary<People> = fc.record({
     fc.record({ atSeq: fc.integer({ min: 1, max: 60 }), delivery: fc.constantFrom('steer', 'queue') }),
     { maxLength: 2 },
   ),
-  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit', 'late'), { maxLength: 4 }),
+  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit', 'late', 'stand'), { maxLength: 4 }),
 })
 
 /** Limits that a small run meets, each of them or none. */

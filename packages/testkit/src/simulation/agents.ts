@@ -14,7 +14,7 @@ import {
   joinText,
   type Tool,
 } from '@tallystick/core'
-import type { CallVerdict, JsonObject, RetryPolicy } from '@tallystick/core/vocabulary'
+import type { Approvers, CallVerdict, JsonObject, RetryPolicy } from '@tallystick/core/vocabulary'
 import { scriptedModel, type ScriptedModel, type ScriptedReply, type ScriptedStep } from '../doubles/model.ts'
 import { type TestReport, testTool, type TestToolOptions } from '../doubles/tool.ts'
 import { sampleMessage } from '../samples/values.ts'
@@ -106,14 +106,16 @@ function createTools(
     input['do'] === 'invalid'
       ? { kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' }
       : { kind: 'run' }
-  const tool = (name: string, { asks = false, ...options }: ToolPlan = {}): Tool =>
-    testTool({
+  const tool = (name: string, { asks = false, ...options }: ToolPlan = {}): Tool => {
+    const ask: CallVerdict = { kind: 'ask', ...(typeof asks === 'object' && { approvers: asks }) }
+    return testTool({
       name,
       timeoutMs: 1_000,
-      check: asks ? (input) => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' }) : check,
-      run: body(name, options.effect === 'write', asks),
+      check: asks ? (input) => (input['do'] === 'invalid' ? check(input) : ask) : check,
+      run: body(name, options.effect === 'write', asks !== false),
       ...options,
     })
+  }
   const write = { effect: 'write' } as const
   // Tried again where they read, where a throw has changed nothing, and where a call may be repeated.
   const retried = { retry, check: undefined }
@@ -134,6 +136,7 @@ function createTools(
     }),
     tool('asking', { ...write, asks: true }),
     tool('asking_read', { asks: true }),
+    tool('asking_two', { ...write, asks: [{ count: 2, roles: ['finance'] }] }),
     { ...tool('beside'), background: 'wait' },
     { ...tool('beside_write', { ...write, asks: true }), background: 'wait' },
     { ...tool('beside_rerunnable', { ...write, recovery: 'rerun' }), background: 'wait' },
@@ -141,7 +144,9 @@ function createTools(
   ]
 }
 
-type ToolPlan = Omit<Partial<TestToolOptions>, 'name' | 'run'> & { readonly asks?: boolean }
+type ToolPlan = Omit<Partial<TestToolOptions>, 'name' | 'run'> & {
+  readonly asks?: boolean | readonly Approvers[]
+}
 
 /** The parts of a program that its agents are made of. */
 export type AgentPlan = Pick<

@@ -21,8 +21,11 @@ export interface Program {
   readonly crashes: readonly CrashPoint[]
   readonly cancelAtSeq: number | undefined
   readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
-  /** The answers to the first, second … approval; `late` approves when the time to decide may be over. */
-  readonly decisions: readonly ('approve' | 'deny' | 'edit' | 'late')[]
+  /**
+   * The answers to the first, second … approval; `late` approves when the time to decide may be over, `stand` also what comes
+   * later.
+   */
+  readonly decisions: readonly ('approve' | 'deny' | 'edit' | 'late' | 'stand')[]
   /** The first process that sees the event of this number is drained. */
   readonly drainAtSeq?: number | undefined
   /** Whom the run is about. */

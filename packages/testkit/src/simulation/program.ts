@@ -49,6 +49,11 @@ export function decideAs(
         return { approve: false, reason: 'not today' }
       case 'edit':
         return { approve: true, input: edit(pending) }
+      case 'stand':
+        return {
+          approve: true,
+          standing: { for: decided % 2 ? 'session' : 'equal_input', expiresInMs: 40 * decided },
+        }
       case 'late':
         return { approve: true, afterMs: LATE_MS }
       case 'approve':
@@ -68,7 +73,7 @@ const someProgram = option.valueThat(
 /** Plays a program to its end. On a ledger that is given, and cannot lose power, only its processes die. */
 export async function playProgram(
   program: Program,
-  start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
+  start: Pick<Simulation, 'resume' | 'outside'> & { ledger?: Ledger; world?: World } = {},
 ): Promise<Played> {
   requireOptions('playProgram', someProgram, program, 'the program')
   requireOptions('playProgram', option.anyObject, start, 'the second argument')
@@ -87,7 +92,7 @@ export async function playProgram(
     inputs,
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
-    ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
+    ...omitUndefined({ subject, cancelAtSeq, drainAtSeq }),
     agentOf: (own) => createAgent(program, { world, ledger: own, attempts }),
     decide: decideAs(decisions, () => ({ do: 'succeed', edited: true })),
   })

@@ -4,7 +4,7 @@ import { mostly, randomCrash, randomLimits, randomPeople } from '../properties/r
 import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
 
 const toolNames = [
-  ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'asking_read'] as const),
+  ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'asking_read', 'asking_two'] as const),
   ...(['no_such_tool', 'helper', 'helper'] as const),
   ...(['retried', 'retried_write', 'retried_rerunnable'] as const),
   ...(['beside', 'beside_write', 'beside_rerunnable', 'beside_left'] as const),

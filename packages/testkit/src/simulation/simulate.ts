@@ -19,7 +19,7 @@ import {
   someLedger,
   somePrices,
 } from '@tallystick/core/internal'
-import type { JsonObject } from '@tallystick/core/vocabulary'
+import type { JsonObject, StandingOptions } from '@tallystick/core/vocabulary'
 import { manualClock, type ManualClock, steeredClock, waitUntilSettled } from '../doubles/clock.ts'
 import { volatileLedger } from '../doubles/ledger.ts'
 import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
@@ -76,11 +76,13 @@ const personsAnswer: Schema = fields<{
   readonly approve: boolean
   readonly afterMs?: number | undefined
   readonly input?: unknown
+  readonly standing?: unknown
   readonly reason?: string | undefined
 }>({
   approve: trueOrFalse,
   afterMs: maybe(numberFrom(0)),
   input: maybe(anyObject),
+  standing: maybe(anyObject),
   reason: maybe(anyText),
 })
 
@@ -258,16 +260,28 @@ function answer(
     if (!decision.approve)
       requireOptions('simulate', anyText, decision.reason, 'the reason that decide returned')
     if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
+    const { approvers = [], approvals = [] } = approval
+    // Where several people have to approve, each time another one does.
+    const by = `simulated ${approvals.length + 1}`
+    const roles = approvers.flatMap((demand) => demand.roles ?? [])
     const sent = decision.approve
-      ? run.approve(approval, { by: 'simulated', ...(decision.input && { input: decision.input }) })
-      : run.deny(approval, { by: 'simulated', reason: decision.reason })
+      ? run.approve(approval, {
+          by,
+          ...(roles.length > 0 && { roles }),
+          ...omitUndefined({ input: decision.input, standing: decision.standing }),
+        })
+      : run.deny(approval, { by, reason: decision.reason })
     sent.catch(() => {})
   }
 }
 
 /** A person's answer to an approval, `afterMs` later. */
 export type SimulatedDecision = { readonly afterMs?: number | undefined } & (
-  | { readonly approve: true; readonly input?: JsonObject | undefined }
+  | {
+      readonly approve: true
+      readonly input?: JsonObject | undefined
+      readonly standing?: StandingOptions | undefined
+    }
   | { readonly approve: false; readonly reason: string }
 )
 
@@ -304,6 +318,6 @@ export interface Simulation {
   readonly drainAtSeq?: number | undefined
   /** Says something when the event of this number is seen. */
   readonly inputs?: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[] | undefined
-  /** Answers approvals; approves everything where not given. */
+  /** Answers approvals, each time as another person where several have to approve; approves everything where not given. */
   readonly decide?: ((pending: PendingApproval) => SimulatedDecision) | undefined
 }
