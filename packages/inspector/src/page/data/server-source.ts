@@ -59,6 +59,8 @@ export class ServerSource implements Source {
   }
 
   send<Answer>(path: string, body: object): Promise<Answer> {
+    // What it changes is to be seen soon, however slow the last list was.
+    this.#restUntil = 0
     const headers = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }
     return this.#ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
   }
