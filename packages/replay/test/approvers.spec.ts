@@ -148,6 +148,23 @@ describe('a call whose input an approver changes to one that demands other appro
     await judge(at, run.id)
   })
 
+  it('is held to them in the approval with which a fork begins, too', async () => {
+    const at = desk([pay(5), { text: 'Paid.' }, { text: 'Paid.' }], byAmount)
+    const run = at.start()
+    const [asked] = (await run.result).pendingApprovals
+    const { seq } = await run.result
+    const fork = (usd: number) =>
+      at.runtime.fork(run.id, {
+        atSeq: seq,
+        writes: 'run',
+        edit: { approvals: [{ toolCallId: asked!.toolCallId, by: 'ann', approved: true, input: { usd } }] },
+      })
+    await expect(fork(500).result).rejects.toThrow('needs an approver with one of these roles: finance')
+    expect(at.tool.runs).toHaveLength(0)
+    expect(await fork(7).result).toMatchObject({ status: 'done' })
+    expect(at.tool.runs.map(({ input }) => input)).toEqual([{ usd: 7 }])
+  })
+
   it('runs with one that demands nobody else, whoever started it', async () => {
     const at = desk([pay(5), { text: 'Paid.' }], byAmount)
     const run = at.start({ owner: 'olga' })

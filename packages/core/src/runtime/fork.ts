@@ -2,6 +2,7 @@ import type { Agent } from '../agent/agent.ts'
 import { requireContext } from '../agent/prepare-turn.ts'
 import type { RuntimeRules } from '../agent/registry.ts'
 import { requireRules } from '../agent/run-rules.ts'
+import type { OutsideCommand } from '../events/commands.ts'
 import type { Outcome, ResultPart, UserPart } from '../events/content.ts'
 import {
   type EventOf,
@@ -20,6 +21,7 @@ import { buildForkedEvents, requireForkable } from '../machine/fork.ts'
 import { readMessages } from '../machine/history.ts'
 import { audit, auditAll } from '../machine/laws.ts'
 import { startOrRefuse } from '../machine/next-calls.ts'
+import type { Refusal } from '../machine/rules.ts'
 import type { Call, CallStatus, RunState } from '../machine/state.ts'
 import { computeDigest } from '../values/digest.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
@@ -181,6 +183,7 @@ export async function buildFork(
     readonly context?: unknown
   },
   drift: Parameters<typeof requireRules>[2],
+  findFault: (command: OutsideCommand, state: RunState) => Promise<Refusal | undefined>,
 ): Promise<readonly RuntimeEvent[]> {
   const from = parseRunId(source)
   if (from === undefined || (await ledger.head(from)) === undefined) throw new RunNotFoundError(source)
@@ -207,6 +210,14 @@ export async function buildFork(
       state = audit(state, event)
       events.push(event)
     }
+  }
+  // A changed input goes the way that it goes in any run: checks, guardrails and policies.
+  for (const approval of edit.approvals ?? []) {
+    const call = findCallAt({ state, source: before }, approval.toolCallId, ['awaiting_approval'])
+    if (!approval.approved || approval.input === undefined || call === undefined) continue
+    const { by, input } = approval
+    const fault = await findFault({ type: 'approve', toolCallId: call.toolCallId, by, input }, state)
+    if (fault) throw new ConfigurationError(fault.message)
   }
   record(toEditFacts(edit, { state, source: before }))
   record(await readResultsUnderWay(ledger, { state, source: before }))

@@ -192,7 +192,7 @@ interface Approver {
  * process knows the tool, the input goes the way of the model's: the tool's own check, the guardrails on tool input and the
  * agent's policy. Elsewhere the schema on record says so.
  */
-async function findChangedInputFault(
+export async function findChangedInputFault(
   command: OutsideCommand,
   state: RunState,
   { agent, clock, context }: Approver,

@@ -16,6 +16,7 @@ import { createAnswer, PendingWork } from './commands.ts'
 import type { Stretch } from './drive.ts'
 import { requireRemovable } from './ended-content.ts'
 import { buildFork, type ForkOptions } from './fork.ts'
+import { findChangedInputFault } from './inbox.ts'
 import { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import { toCancelCommand, cancelWith, type InContext, type RunOptions } from './runtime-options.ts'
@@ -206,13 +207,21 @@ export class RunRegistry {
 
   fork(source: string, options: InContext<ForkOptions>): RunDriver {
     this.requireOpen()
-    const { ledger, newId, onDrift } = this.parts
+    const { ledger, newId, onDrift, host } = this.parts
     const runId = newId()
     const driver = this.ensureDriver(runId, options.agent && this.parts.agents.inRun({}, options.agent))
     const rules = pickRules(options)
     driver.give({ context: options.context, model: undefined, hooks: [], rules })
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
-    driver.fork(() => buildFork(ledger, { source, runId }, own, { given: rules, onDrift }))
+    const agents = driver.parts.agents.inRun(rules)
+    const { clock } = host
+    const findFault: Parameters<typeof buildFork>[4] = (command, state) =>
+      findChangedInputFault(command, state, {
+        agent: agents.find(state.agent),
+        clock,
+        context: options.context,
+      })
+    driver.fork(() => buildFork(ledger, { source, runId }, own, { given: rules, onDrift }, findFault))
     return driver
   }
 
