@@ -542,18 +542,15 @@ class FleetWorld {
         const run: Run = site.runtime.run(agent, input, own)
         runId = run.id
         run.result.catch((error: unknown) => this.#requireExpected(error, `run ${ordinal}`))
-        await this.#onceOnRecord(run)
+        // Known once it is on record.
+        for await (const event of run) {
+          void event
+          break
+        }
         await this.#wake(store, runId)
       }
       this.#begun.set(ordinal, { runId, store })
     })
-  }
-
-  async #onceOnRecord(run: Run): Promise<void> {
-    for await (const event of run) {
-      void event
-      return
-    }
   }
 
   /** Tells the worker of a process that lives, once there is one. It may die with that: whoever asks does so until it has taken it. */
@@ -646,15 +643,12 @@ class FleetWorld {
     let forked: RunId | undefined
     this.#insist(key, async () => {
       const { site } = this.#siteOf(this.#living(process), store)
-      if (forked !== undefined && this.#stores[store]?.model.runs.has(forked))
-        return await this.#wake(store, forked)
+      if (forked !== undefined && this.#stores[store]?.model.runs.has(forked)) return
       const run = site.runtime.fork(runId, { atSeq: at(), writes })
       forked = run.id
       run.result.catch((error: unknown) => {
         if (!(error instanceof ConfigurationError)) this.#requireExpected(error, key)
       })
-      await this.#onceOnRecord(run)
-      await this.#wake(store, run.id)
     })
   }
 
@@ -796,6 +790,9 @@ class FleetWorld {
       if (event.type === 'approval_requested') this.#answer(store, event)
       if (event.type === 'approval_decided' && event.approved) this.#onceApproved(event)
       if (event.type === 'tool_deferred') this.#settle(store, event)
+      // Its process may die, or have died before this append arrived.
+      if (event.type === 'run_started' && shared > 0)
+        this.#insist(`wake of ${event.runId}`, () => this.#wake(store, event.runId))
       if (event.type === 'limit_reached' && event.policy === 'ask') this.#raise(store, event)
     }
   }
