@@ -481,6 +481,26 @@ describe('a standing approval', () => {
     expect(await waits(strict, { sessionId: 'u', from: { runId: run.id } })).toBe(1)
   })
 
+  it('covers no call about another subject, whom a run of the session names or takes from elsewhere', async () => {
+    const bills = [pay(5), { text: 'Paid.' }]
+    const at = desk([...bills, ...bills, pay(5)], asks, { ledger: sqlite() })
+    const approve = async (run: Run) => {
+      const [asked] = (await run.result).pendingApprovals
+      await run.approve(asked!, { by: 'ann', standing: forSession })
+      await run.result
+    }
+    await approve(at.start({ sessionId: 's', subject: 'ada' }))
+    expect(await at.start({ sessionId: 's' }).result).toMatchObject({ status: 'done' })
+    expect(await at.start({ sessionId: 's', subject: 'bob' }).result).toMatchObject({ status: 'suspended' })
+
+    const other = desk([...bills, ...bills, pay(5)], asks)
+    await approve(other.start({ sessionId: 't', subject: 'ada' }))
+    const bobs = other.start({ sessionId: 'u', subject: 'bob' })
+    await approve(bobs)
+    const moved = other.start({ sessionId: 't', from: { runId: bobs.id } })
+    expect(await moved.result).toMatchObject({ status: 'suspended' })
+  })
+
   it('given for reading covers no writing by a tool of the same words', async () => {
     const ledger = memoryLedger()
     const replies = [pay(5), { text: 'Done.' }, pay(5), { text: 'Done.' }]

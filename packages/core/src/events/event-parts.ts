@@ -181,8 +181,8 @@ export const standingOptions: Schema<StandingOptions> = objectOf({
 })
 
 /**
- * An approval that also lets later calls of the same tool and agent run, in its run and the later runs of its session,
- * until it expires or is withdrawn. Forks, branches and child runs have none of it.
+ * An approval that also lets later calls of the same tool and agent run, in its run and the later runs of its session about the
+ * same subject, until it expires or is withdrawn. Forks, branches and child runs have none of it.
  */
 export interface StandingApproval extends Approver {
   /** The call that was approved, by which the standing approval is known. */

@@ -140,7 +140,7 @@ export class RunRegistry {
     const { sessionId, from, edit, mayFollow, inputId, onInput } = options
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
     const prepare = async (): Promise<ReadyStart> => {
-      const whole = withGiven(await readPast(this.parts, past), before)
+      const whole = withGiven(await readPast(this.parts, past, subject), before)
       const joined = onInput && deepFreeze(await joinInput(onInput, whole, message))
       const { subject: inherited, ...found } = joined?.past ?? whole
       const about = {

@@ -145,15 +145,20 @@ export type Past = Pick<
   'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'standing' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
-/** Returns the recorded history that a run begins with. If the options say so, waits for the run before it. */
-export async function readPast(parts: RuntimeParts, options: PastOptions): Promise<Past> {
+/**
+ * Returns the recorded history that a run begins with, perhaps about a subject that it names. If the options say so, waits for
+ * the run before it.
+ */
+export async function readPast(parts: RuntimeParts, options: PastOptions, subject?: string): Promise<Past> {
   const { ledger } = parts
   const { sessionId, from, edit, mayFollow } = options
   const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const before = last && (await readEndedRun(last, parts, options))
   const source = from ? await findBranchPoint(ledger, from) : before
-  const standing = before ? carryStanding(before, parts.host.clock.now()) : []
+  // Who approved a call about one person was asked about no other.
+  const isAboutSame = (subject ?? source?.subject) === before?.subject
+  const standing = before && isAboutSame ? carryStanding(before, parts.host.clock.now()) : []
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
