@@ -2,27 +2,10 @@ import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { fold } from './kit/fold.ts'
-import { close, done, json, open, start, stop, text, textBlock, toolBlock } from './kit/streams.ts'
+import { close, done, open, start, stop, text, textBlock, toolBlock } from './kit/streams.ts'
 
-const edits = { applied_edits: [{ type: 'clear_tool_uses_20250919' }] }
 
 describe('a reply that was cut', () => {
-  it('inside a call does not report the call whose block never closed', () => {
-    const { signals } = fold([
-      start(),
-      ...textBlock(0, 'Writing'),
-      open(1, { type: 'tool_use', id: 'toolu_1', name: 'write', input: {} }),
-      json(1, '{"file": "a.t'),
-      done('max_tokens'),
-      stop,
-    ])
-    expect(callsOf(signals)).toEqual([])
-    expect(finished(signals)).toMatchObject({
-      stopReason: 'max_tokens',
-      parts: [{ type: 'text', text: 'Writing', part: 0 }],
-    })
-  })
-
   it.each(['max_tokens', 'model_context_window_exceeded', 'refusal'])(
     'by %s does not report its last call when its input cannot be read, though the block closed',
     (reason) => {
@@ -37,33 +20,6 @@ describe('a reply that was cut', () => {
       expect(finished(signals)?.parts).toHaveLength(1)
     },
   )
-
-  it('reports a malformed call that is not its last block', () => {
-    const { signals } = fold([
-      start(),
-      ...toolBlock(0, 'toolu_1', 'write', '{"file": '),
-      ...textBlock(1, 'and so'),
-      done('max_tokens'),
-      stop,
-    ])
-    const order = signals.map((signal) => signal.type)
-    expect(callsOf(signals)[0]?.malformed?.text).toBe('{"file": ')
-    expect(order.indexOf('model_tool_request')).toBeLessThan(order.indexOf('model_text'))
-    expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['tool_call', 'text'])
-  })
-
-  it('leaves out half a block of a server tool, and keeps half a text', () => {
-    const { signals } = fold([
-      start(),
-      open(0, { type: 'text', text: '' }),
-      text(0, 'I wi'),
-      open(1, { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }),
-      json(1, '{"que'),
-      done('max_tokens'),
-      stop,
-    ])
-    expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'I wi', part: 0 }])
-  })
 })
 
 describe('usage', () => {
@@ -140,48 +96,6 @@ describe('the end', () => {
     })
   })
 
-  it('of a refusal without a word is a reply without parts', () => {
-    expect(finished(fold([start(), done('refusal'), stop]).signals)).toMatchObject({
-      stopReason: 'refused',
-      parts: [],
-    })
-  })
-
-  it('of a reply without a block has no part, whatever container it names', () => {
-    const container = { id: 'container_1' }
-    expect(
-      finished(fold([start({ container }), done('end_turn', { container }), stop]).signals)?.parts,
-    ).toEqual([])
-  })
-
-  it('of a reply without a block of a server tool keeps the container with its text', () => {
-    const container = { id: 'container_1' }
-    const { signals } = fold([start(), ...textBlock(0, 'Hi.'), done('end_turn', { container }), stop])
-    expect(finished(signals)?.parts).toMatchObject([
-      { type: 'text', text: 'Hi.', part: 0, opaque: { data: { container } } },
-    ])
-  })
-
-  it('puts what the vendor says of the whole reply after its last part', () => {
-    const { signals } = fold([
-      start(),
-      ...textBlock(0, 'I '),
-      ...textBlock(1, 'cannot'),
-      { ...done('refusal', { stop_details: { type: 'refusal' } }), context_management: edits },
-      stop,
-    ])
-    expect(finished(signals)?.parts.map(({ type, part }) => [type, part])).toEqual([
-      ...[
-        ['text', 0],
-        ['text', 1],
-      ],
-      ...[
-        ['provider', 2],
-        ['provider', 3],
-      ],
-    ])
-  })
-
   it('is final: what follows it says nothing', () => {
     const { signals } = fold([
       start(),
@@ -194,29 +108,9 @@ describe('the end', () => {
     expect(signals.at(-1)?.type).toBe('model_finished')
     expect(textShown(signals)).toBe('')
   })
-
-  it('without a stop reason is a truncated reply', () => {
-    const { error } = fold([start(), ...textBlock(0, 'x'), done(null), stop])
-    expect(error).toBeInstanceOf(ProviderError)
-    expect(error).toMatchObject({ class: 'truncated', retryable: true })
-  })
 })
 
 describe('a stream that two replies share', () => {
-  it('fails at the second message, and reports no call of either', () => {
-    const { signals, error } = fold([
-      start(),
-      open(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }),
-      json(0, '{"value":"Spark'),
-      start({ id: 'msg_2' }),
-      ...toolBlock(0, 'toolu_2', 'f', '{"value":"Sparkle"}'),
-      done('tool_use'),
-      stop,
-    ])
-    expect(error).toMatchObject({ class: 'protocol', retryable: true })
-    expect(callsOf(signals)).toEqual([])
-  })
-
   it('continues when only the start of the same message is repeated', () => {
     const { signals, error } = fold([
       start(),
@@ -257,10 +151,6 @@ it('a block that ends twice, or never began, ends nothing', () => {
     ...[done('tool_use'), stop],
   ])
   expect([error, callsOf(signals).length, finished(signals)?.parts.length]).toEqual([undefined, 1, 1])
-})
-
-it('an error event that says nothing fails the stream, which may be tried again', () => {
-  expect(fold([start(), { type: 'error' }]).error).toMatchObject({ class: 'server', retryable: true })
 })
 
 it.each([

@@ -11,7 +11,7 @@ import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { own } from './transcripts.ts'
 
-export const settings: RenderSettings = {
+const settings: RenderSettings = {
   modelId: 'claude-test-1',
   maxOutputTokens: 32_000,
   promptCache: 'off',
