@@ -1,9 +1,8 @@
-import { ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { fold } from './kit/fold.ts'
 import { close, done, open, start, stop, text, textBlock, toolBlock } from './kit/streams.ts'
-
 
 describe('a reply that was cut', () => {
   it.each(['max_tokens', 'model_context_window_exceeded', 'refusal'])(

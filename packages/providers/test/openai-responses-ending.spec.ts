@@ -1,10 +1,9 @@
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
+import { callsOf, finished, textShown } from './kit/collect.ts'
 import { foldResponse } from './kit/openai-fold.ts'
 import {
   added,
-  args,
   completed,
   counted,
   created,
@@ -15,7 +14,6 @@ import {
   message,
   reasoning,
   said,
-  webSearch,
 } from './kit/openai-streams.ts'
 
 it.each([
@@ -32,19 +30,6 @@ it.each([
 )
 
 describe('a reply that was cut', () => {
-  it('inside a call does not report the call whose item never ended', () => {
-    const { signals } = foldResponse([
-      ...[created(), ...message(0, 'Writing')],
-      ...[added(1, { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'write', arguments: '' })],
-      ...[args(1, '{"file": "a.t'), incomplete('max_output_tokens')],
-    ])
-    expect(callsOf(signals)).toEqual([])
-    expect(finished(signals)).toMatchObject({
-      ...{ stopReason: 'max_tokens', rawStopReason: 'max_output_tokens' },
-      parts: [{ type: 'text', text: 'Writing', part: 0 }],
-    })
-  })
-
   it('does not report a call that says of itself that it is incomplete, though it can be read', () => {
     const item = { type: 'function_call', id: 'fc_0', call_id: 'call_1', name: 'f', arguments: '{}' }
     const { signals } = foldResponse([
@@ -66,15 +51,6 @@ describe('a reply that was cut', () => {
       expect(finished(signals)?.parts).toHaveLength(1)
     },
   )
-
-  it('reports a malformed call that is not its last item', () => {
-    const { signals } = foldResponse([
-      ...[created(), ...functionCall(0, 'call_1', 'write', '{"file": '), ...message(1, 'and so')],
-      incomplete('max_output_tokens'),
-    ])
-    expect(callsOf(signals)[0]?.malformed?.text).toBe('{"file": ')
-    expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['tool_call', 'text'])
-  })
 
   it('reports a malformed call before an item of which the server tells only the end', () => {
     const { signals } = foldResponse([
@@ -132,37 +108,12 @@ describe('a reply that was cut', () => {
 })
 
 describe('the end', () => {
-  it('of a reply with calls is the wish for tools, though the wire says completed', () => {
-    const { signals } = foldResponse([
-      created(),
-      ...message(0, 'x'),
-      ...functionCall(1, 'c', 'f', '{}'),
-      completed(),
-    ])
-    expect(finished(signals)).toMatchObject({ stopReason: 'tool_use', rawStopReason: 'completed' })
-  })
-
-  it('of a reply with the vendor’s own tools only is the end', () => {
-    const { signals } = foldResponse([created(), ...webSearch(0), completed()])
-    expect(finished(signals)?.stopReason).toBe('end')
-  })
-
   it('is final: what follows it says nothing', () => {
     const { signals } = foldResponse([
       ...[created(), completed(), ...message(0, 'late'), created({ id: 'resp_2' }), completed()],
     ])
     expect(signals.at(-1)?.type).toBe('model_finished')
     expect(textShown(signals)).toBe('')
-  })
-
-  it('that never comes is not an end', () => {
-    expect(foldResponse([created(), ...message(0, 'x')])).toMatchObject({ whole: false })
-  })
-
-  it('without usage leaves it unknown, and without its details what they would say', () => {
-    expect(lastUsage(foldResponse([created(), completed({ usage: null })]).signals)).toBeUndefined()
-    const { signals } = foldResponse([created(), completed({ usage: { input_tokens: 3 } })])
-    expect(lastUsage(signals)).toEqual({ inputTokens: 3 })
   })
 })
 
@@ -183,13 +134,6 @@ describe('a response that failed', () => {
     expect((error as ProviderError).message).toContain(`(${code}): ${words.replace(/\.$/, '')}`)
   })
 
-  it('still says what it cost', () => {
-    const usage = { input_tokens: 5, output_tokens: 1 }
-    const { signals, error } = foldResponse([created(), failedResponse('server_error', 'x', { usage })])
-    expect(error).toBeInstanceOf(ProviderError)
-    expect(lastUsage(signals)).toEqual({ inputTokens: 5, outputTokens: 1 })
-  })
-
   it.each([
     ['nested', { error: { type: 'server_error', code: 'server_error', message: 'Oops' } }],
     ['flat', { code: 'server_error', message: 'Oops', param: null }],
@@ -201,25 +145,6 @@ describe('a response that failed', () => {
 })
 
 describe('a stream that two replies share', () => {
-  it('fails at the second response, and reports no call of it', () => {
-    const { signals, error } = foldResponse([
-      ...[
-        created(),
-        added(0, { type: 'function_call', id: 'fc_0', call_id: 'c', name: 'f' }),
-        args(0, '{"val'),
-      ],
-      ...[created({ id: 'resp_2' }), ...functionCall(0, 'call_2', 'f', '{"value":1}'), completed()],
-    ])
-    expect(error).toMatchObject({ class: 'protocol', retryable: true })
-    expect(callsOf(signals)).toEqual([])
-  })
-
-  it('continues when only the start of the same response is repeated', () => {
-    const { signals, error } = foldResponse([created(), created(), ...message(0, 'ok'), completed()])
-    expect(error).toBeUndefined()
-    expect(signals.filter((signal) => signal.type === 'model_started')).toHaveLength(1)
-  })
-
   it('continues when a gateway gives the response another id in every event', () => {
     const events = [created(), ...message(0, 'ok'), completed({ id: 'resp_9' })]
     expect(
