@@ -213,6 +213,7 @@ export { pickRules } from './agent/run-rules.ts'
 
 // The runtime
 export { sessionAgent } from './runtime/edit-session.ts'
+export { isDescendantOf } from './runtime/children.ts'
 export { findSentBefore } from './runtime/commands.ts'
 export { findOpenRoot } from './runtime/drive.ts'
 export { readSteps } from './runtime/run-steps.ts'

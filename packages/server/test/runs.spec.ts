@@ -376,6 +376,17 @@ describe('a command that comes again under its key', () => {
     expect(await ledger.inbox(runId as RunId)).toMatchObject([{ command: { type: 'deny' } }])
   })
 
+  it('is none of a run that it was not sent to, such as a fork that shares the call', async () => {
+    const { office, runId, toolCallId, send } = await waiting({ ledger: temporaryLedger() })
+    const { seq } = (await office.ledger.head(runId as RunId))!
+    const forked = await answerOf(await office.send(`/runs/${runId}/fork`, 'boss', { atSeq: seq }))
+    expect(await send('approve', { toolCallId })).toEqual(taken)
+    const fork = `/runs/${String(forked['runId'])}`
+    await office.send(`${fork}/result?waitMs=20000`)
+    const other = await office.send(`${fork}/approve`, 'boss', { toolCallId }, key)
+    expect(await answerOf(other)).toMatchObject({ status: 409, code: 'unknown_call' })
+  })
+
   it('is taken where it changes nothing', async () => {
     const agent = payingAgent()
     const office = await openOffice({ ledger: temporaryLedger(), agents: [agent] })

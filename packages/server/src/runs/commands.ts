@@ -5,7 +5,7 @@ import {
   LedgerConflictError,
   type RunId,
 } from '@tallystick/core'
-import { findOpenRoot, findSentBefore, omitUndefined } from '@tallystick/core/internal'
+import { findOpenRoot, findSentBefore, isDescendantOf, omitUndefined } from '@tallystick/core/internal'
 import { decide } from '@tallystick/core/machine'
 import { extractRunId, type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { concatMap, filter, firstValueFrom, startWith } from 'rxjs'
@@ -282,6 +282,7 @@ async function wasAccepted(
 ): Promise<boolean> {
   // What is about a call of a child run is on record there, and may have come by way of the root.
   const target = ('toolCallId' in command ? extractRunId(command.toolCallId) : undefined) ?? runId
+  if (!(await isDescendantOf(ledger, target, runId))) return false
   for (const place of new Set([await findOpenRoot(ledger, runId), target])) {
     let found = await findSentBefore(ledger, place, command, key)
     if (found === 'waits') {
