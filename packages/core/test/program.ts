@@ -2,10 +2,11 @@ import { expect } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { eventTraits, eventTypes, type Outcome } from '@tallystick/core/vocabulary'
-import { checkBudgets, checkLaws, type Played } from '@tallystick/testkit'
-
-export { playProgram as play, type Played, type Program } from '@tallystick/testkit'
-export { randomProgram as program } from '@tallystick/testkit/random'
+import { checkBudgets, checkLaws } from '@tallystick/testkit'
+import type { Played } from '../../../scripts/testing/programs/play-program.ts'
+export { playProgram as play, type Played } from '../../../scripts/testing/programs/play-program.ts'
+export type { Program } from '../../../scripts/testing/programs/program.ts'
+export { randomProgram as program } from '../../../scripts/testing/programs/random-program.ts'
 
 /** Types of which no event may be lost. */
 const alwaysDurable = new Set<string>(

@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { bindRules, type Rules } from '@tallystick/core/internal'
 import { evolve, isSuspended, nextAction, requiredEffects } from '@tallystick/core/machine'
-import { copyPrefix, createIdleAgent, manualClock, waitUntilSettled } from '@tallystick/testkit'
+import { copyPrefix, manualClock, waitUntilSettled } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program, type Program } from './program.ts'
+import { createIdleAgent } from '../../../scripts/testing/programs/play-program.ts'
 
 const numRuns = tries(150)
 

@@ -3,9 +3,10 @@ import { firstValueFrom, toArray } from 'rxjs'
 import { expect, it } from 'vitest'
 import { createRuntime, joinText } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
-import { createIdleAgent, manualClock } from '@tallystick/testkit'
+import { manualClock } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program } from './program.ts'
+import { createIdleAgent } from '../../../scripts/testing/programs/play-program.ts'
 
 const numRuns = tries(150)
 

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
-import { retryingProgram } from '@tallystick/testkit/random'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { play, requireLaws } from './program.ts'
 import { ofType } from './stage.ts'
+import { retryingProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 describe('calls that are tried again, among cancels, limits, timeouts and crashes', () => {
   it('keep every law, at most as many failures as declared, and leave no call open', async () => {

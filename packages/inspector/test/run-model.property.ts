@@ -1,12 +1,12 @@
 import { evolve, type RunState, serializeState } from '@tallystick/core/machine'
 import type { RuntimeEvent } from '@tallystick/core'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { describeMoment } from '../src/page/worker/moment.ts'
 import { RunModel } from '../src/page/worker/run-model.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 /** The state of a run after each of its events, folded from its first. */
 function foldEach(events: readonly RuntimeEvent[]): readonly RunState[] {

@@ -1,7 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { listReachableAgents } from '@tallystick/core/internal'
-import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { checkLaws } from '@tallystick/testkit'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { postgresLedger } from '@tallystick/ledger/postgres'
@@ -10,6 +9,8 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
 import { watchedLedger } from '@tallystick/testkit'
+import { createIdleAgent, playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(20)
 

@@ -1,8 +1,6 @@
 import { memoryLedger, type Ledger } from '@tallystick/core'
 import { importEvents, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished, afterEach, vi } from 'vitest'
 import { Connections } from '../src/postgres/connections.ts'
@@ -24,6 +22,8 @@ import { sealingCases } from './support/sealing-cases.ts'
 import { chat, countedRows, keptTables, type SessionBed } from './support/session-bed.ts'
 import { sessionCases } from './support/session-cases.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('what comes in bad into a ledger in Postgres', () => {

@@ -9,12 +9,13 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { evolve, toTranscript } from '@tallystick/core/machine'
-import { manualClock, playProgram, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { manualClock, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { foldTo, rebuildRequest } from '@tallystick/ledger'
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const usage = { inputTokens: 100, outputTokens: 10 }
 const looks: ScriptedStep = { text: 'I look. ', toolCalls: [{ name: 'look', input: { at: 'tea' } }], usage }

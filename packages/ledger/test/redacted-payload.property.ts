@@ -2,12 +2,13 @@ import * as fc from 'fast-check'
 import { type RunState, type RuntimeEvent } from '@tallystick/core'
 import { audit, toTranscript } from '@tallystick/core/machine'
 import { parseEvent } from '@tallystick/core/vocabulary'
-import { checkTranscript, playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { checkTranscript } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { redactEvent } from '@tallystick/core/store-kit'
 import { envelopeOf } from './support/envelope.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(100)
 

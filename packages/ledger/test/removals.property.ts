@@ -1,13 +1,14 @@
 import * as fc from 'fast-check'
 import { toTranscript } from '@tallystick/core/machine'
-import { checkTranscript, playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { checkTranscript } from '@tallystick/testkit'
 import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { watchedLedger } from '@tallystick/testkit'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(30)
 

@@ -1,14 +1,15 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { listReachableAgents } from '@tallystick/core/internal'
-import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { checkLaws } from '@tallystick/testkit'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { watchedLedger } from '@tallystick/testkit'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
+import { createIdleAgent, playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(30)
 

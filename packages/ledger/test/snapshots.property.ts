@@ -1,7 +1,5 @@
 import { type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, serializeState } from '@tallystick/core/machine'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -10,6 +8,8 @@ import { getDatabase } from '../src/store/store.ts'
 import { Snapshots } from '../src/projection/snapshots.ts'
 import { watchedLedger } from '@tallystick/testkit'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(30)
 

@@ -2,10 +2,10 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent, Usage } from '@tallystick/core'
 import { addUsage } from '@tallystick/core/vocabulary'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { readSpans, toSpans, type Span } from '@tallystick/otel'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(200)
 

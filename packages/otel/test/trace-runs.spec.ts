@@ -4,8 +4,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import * as fc from 'fast-check'
 import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
-import { manualClock, playProgram, scriptedModel, testTool } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { runIds, toSpans, traceRuns } from '@tallystick/otel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
@@ -16,6 +15,8 @@ import {
   projectedSpan,
   untilTraced,
 } from './support/memory-providers.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const clock = manualClock()
 const look = testTool({

@@ -28,7 +28,6 @@ import {
 } from '@tallystick/replay'
 import {
   manualClock,
-  playProgram,
   sampleRunId,
   scriptedModel,
   seededRandom,
@@ -38,12 +37,13 @@ import {
   watchedLedger,
   checkLaws,
 } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import '../../../scripts/testing/seed.ts'
 import { requireContent } from '../src/replay.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const usage = { inputTokens: 1000, outputTokens: 100, cacheReadTokens: 400 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'test' } }

@@ -32,8 +32,6 @@ import {
 } from '@tallystick/replay'
 import {
   copyPrefix,
-  playProgram,
-  createIdleAgent,
   sampleRunId,
   scriptedModel,
   manualClock,
@@ -41,8 +39,9 @@ import {
   testTool,
   waitUntilSettled,
 } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
+import { playProgram, createIdleAgent } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
 import { temporaryFolder, temporaryFile } from './support/temporary-folder.ts'

@@ -2,10 +2,15 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { listReachableAgents } from '@tallystick/core/internal'
-import { copyPrefix, createIdleAgent, playProgram, type Program } from '@tallystick/testkit'
-import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
+import { copyPrefix } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { createIdleAgent, playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import type { Program } from '../../../scripts/testing/programs/program.ts'
+import {
+  randomProgram as anyProgram,
+  retryingProgram,
+} from '../../../scripts/testing/programs/random-program.ts'
 
 const stillProgram = fc.oneof({ weight: 5, arbitrary: anyProgram }, { weight: 1, arbitrary: retryingProgram })
 

@@ -5,13 +5,13 @@ import { from } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { toA2a, type A2aUpdate } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { TaskView } from '../src/a2a/map.ts'
 import { shownTexts } from './kit/shown-texts.ts'
 import { splitStreams } from './kit/split-streams.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(100)
 

@@ -5,12 +5,12 @@ import { from, lastValueFrom, toArray, type Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { createAgUiTable } from '../src/ag-ui/map.ts'
 import { toAgUi, toUiMessages, type AgUiEvent } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { splitStreams } from './kit/split-streams.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(200)
 

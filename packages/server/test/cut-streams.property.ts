@@ -1,11 +1,11 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { toAgUi, toOpenAiChat, toOpenAiResponse, toUiMessages } from '@tallystick/server'
 import * as fc from 'fast-check'
 import { from, type Observable } from 'rxjs'
 import { expect, it } from 'vitest'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 type Mapping = (events$: Observable<RuntimeEvent>) => Observable<object>
 

@@ -5,8 +5,6 @@ import { from, type Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { toOpenAiChat, toOpenAiResponse } from '@tallystick/server'
 import { createAnswerTable } from '../src/openai/chat.ts'
 import { createResponseTable } from '../src/openai/responses.ts'
@@ -14,6 +12,8 @@ import { RunMoves, mapMove } from '../src/stream/run-moves.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { shownTexts } from './kit/shown-texts.ts'
 import { splitStreams, waitingPlaces } from './kit/split-streams.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(100)
 

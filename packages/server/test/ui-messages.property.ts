@@ -4,14 +4,14 @@ import { from } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { playProgram } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
 import { toUiMessages, type UiMessageChunk } from '@tallystick/server'
 import { UiMessages, uiMessageTable } from '../src/ai-sdk/map.ts'
 import { mapMove, RunMoves } from '../src/stream/run-moves.ts'
 import { RunReader } from '../src/stream/protocol.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { splitStreams } from './kit/split-streams.ts'
+import { playProgram } from '../../../scripts/testing/programs/play-program.ts'
+import { randomProgram } from '../../../scripts/testing/programs/random-program.ts'
 
 const numRuns = tries(200)
 

@@ -19,19 +19,10 @@ export {
 } from './simulation/faults.ts'
 export { volatileLedger, type VolatileLedger } from './doubles/ledger.ts'
 export { given, type Given, type When } from './simulation/given.ts'
-export { seededRandom } from './simulation/plan.ts'
+export { seededRandom } from './seeded-random.ts'
 export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulation/simulate.ts'
 export { sampleFacts } from './samples/events.ts'
 export { sampleCallId, sampleMessage, sampleRunId, stampFacts } from './samples/values.ts'
-export {
-  createIdleAgent,
-  playProgram,
-  type CallPlan,
-  type Played,
-  type Program,
-  type Step,
-  type World,
-} from './simulation/program.ts'
 export {
   hostileFiles,
   hostileStreams,

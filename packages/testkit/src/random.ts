@@ -11,10 +11,6 @@ const loaded = await import('./properties/arbitraries.ts').catch((error: unknown
   )
 })
 
-/** Any program: every kind of trouble, in any order; `playProgram` plays it. */
-export const randomProgram: typeof arbitraries.randomProgram = loaded.randomProgram
-/** Programs that mostly call tools with retries, which mostly fail at first, among cancels, limits and crashes. */
-export const retryingProgram: typeof arbitraries.retryingProgram = loaded.retryingProgram
 /**
  * What a model says, reply by reply: texts, reasoning, calls that are valid and broken, refusals, cut replies, every class of
  * failure, slow and very long ones. Takes the inputs of the calls, by tool: `scriptedModel` plays it.

@@ -1,8 +1,10 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { buildForkedEvents } from '@tallystick/core/internal'
-import { playProgram, sampleRunId, type Program } from '@tallystick/testkit'
-import { randomProgram } from '@tallystick/testkit/random'
+import { sampleRunId } from '@tallystick/testkit'
 import * as fc from 'fast-check'
+import { playProgram } from '../../../../scripts/testing/programs/play-program.ts'
+import type { Program } from '../../../../scripts/testing/programs/program.ts'
+import { randomProgram } from '../../../../scripts/testing/programs/random-program.ts'
 
 const hourMs = 60 * 60 * 1000
 

@@ -1,5 +1,4 @@
 // What @tallystick/testkit/random exports: one module that stands on fast-check.
-export { randomProgram, retryingProgram } from '../simulation/random-program.ts'
 export { randomInput } from './random-input.ts'
 export { randomTool } from './random-tool.ts'
 export {

@@ -17,8 +17,8 @@ import {
 import type { FinishReason, JsonObject } from '@tallystick/core/vocabulary'
 import type { ScriptedReply } from '../doubles/model.ts'
 import { createFailure, type Finding, toLedgerPage } from '../report/failure.ts'
-import { seededRandom } from '../simulation/plan.ts'
-import { decideAs } from '../simulation/program.ts'
+import { seededRandom } from '../seeded-random.ts'
+import { decideAs } from './decide-as.ts'
 import {
   type EffectCount,
   formatReply,

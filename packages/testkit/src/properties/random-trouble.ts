@@ -6,7 +6,6 @@ import { manualClock, type ManualClock, tickingClock } from '../doubles/clock.ts
 import { volatileLedger, type VolatileLedger } from '../doubles/ledger.ts'
 import type { ScriptedCall, ScriptedReply } from '../doubles/model.ts'
 import type { CrashPoint } from '../simulation/faults.ts'
-import type { Program } from '../simulation/plan.ts'
 
 /** The usual value, so many times as often as a rare one. */
 export function mostly<T>(times: number, usual: fc.Arbitrary<T>, rare: fc.Arbitrary<T>): fc.Arbitrary<T> {
@@ -43,7 +42,15 @@ function randomLoss(): fc.Arbitrary<number | undefined> {
 }
 
 /** What people do to a run: they decide about calls, cancel it at any event, and say something while it works. */
-export type People = Pick<Program, 'cancelAtSeq' | 'inputs' | 'decisions'>
+export interface People {
+  readonly cancelAtSeq: number | undefined
+  readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
+  /**
+   * The answers to the first, second … approval; `late` approves when the time to decide may be over, `stand` also what comes
+   * later.
+   */
+  readonly decisions: readonly ('approve' | 'deny' | 'edit' | 'late' | 'stand')[]
+}
 
 export const randomPeople: fc.Arbitrary<People> = fc.record({
   cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),

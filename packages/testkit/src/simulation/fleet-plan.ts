@@ -1,4 +1,4 @@
-import { seededRandom } from './plan.ts'
+import { seededRandom } from '../seeded-random.ts'
 
 /** What can befall the processes and stores of a fleet. */
 export type FleetFault =

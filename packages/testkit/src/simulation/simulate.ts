@@ -23,7 +23,7 @@ import type { JsonObject, StandingOptions } from '@tallystick/core/vocabulary'
 import { manualClock, type ManualClock, steeredClock, waitUntilSettled } from '../doubles/clock.ts'
 import { volatileLedger } from '../doubles/ledger.ts'
 import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
-import { seededRandom } from './plan.ts'
+import { seededRandom } from '../seeded-random.ts'
 
 const {
   anyFunction,

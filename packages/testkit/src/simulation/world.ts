@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers'
 import type { Clock } from '@tallystick/core'
 import type { Cancel, Random } from '@tallystick/core/vocabulary'
-import { seededRandom } from './plan.ts'
+import { seededRandom } from '../seeded-random.ts'
 
 /** Where the time of each world begins, in milliseconds since 1970 UTC. */
 export const worldStart: number = Date.UTC(2026, 0, 1)

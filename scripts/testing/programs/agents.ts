@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import {
   type Agent,
   type AgentOptions,
@@ -15,11 +14,18 @@ import {
   type Tool,
 } from '@tallystick/core'
 import type { Approvers, CallVerdict, JsonObject, RetryPolicy } from '@tallystick/core/vocabulary'
-import { scriptedModel, type ScriptedModel, type ScriptedReply, type ScriptedStep } from '../doubles/model.ts'
-import { type TestReport, testTool, type TestToolOptions } from '../doubles/tool.ts'
-import { sampleMessage } from '../samples/values.ts'
-import type { MortalLedger } from './faults.ts'
-import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
+import {
+  type MortalLedger,
+  sampleMessage,
+  scriptedModel,
+  type ScriptedModel,
+  type ScriptedReply,
+  type ScriptedStep,
+  type TestReport,
+  testTool,
+  type TestToolOptions,
+} from '@tallystick/testkit'
+import type { CallPlan, GuardrailPlan, Program, Step } from './program.ts'
 
 /** Guardrails that say the same of everything, as their plans have it. */
 function createGuardrails(plans: readonly GuardrailPlan[]): readonly Guardrail[] {
@@ -53,7 +59,7 @@ async function giveVerdict<Replacement>(
 }
 
 /** The effects that really took place, as the tools saw them. */
-export interface World {
+export interface Effects {
   /** Effects of write tools, by call. */
   readonly effects: Map<string, number>
   /** Idempotency keys whose effect took place. */
@@ -69,7 +75,7 @@ type Body = NonNullable<TestToolOptions['run']>
 
 /** Tools that misbehave as their input says, and that remember what they did to the world. */
 function createTools(
-  world: World,
+  world: Effects,
   { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
   const body = (name: string, writes: boolean, isApproved: boolean): Body => {
@@ -161,7 +167,7 @@ const MAX_CALLS = 20
 
 /** One process's agents: what they saw of the world, and what they know to be durable. */
 export interface Stage {
-  readonly world: World
+  readonly world: Effects
   readonly ledger: MortalLedger
   /** Attempts of each place of the script, over all processes. */
   readonly attempts: Map<number, number>
@@ -209,7 +215,9 @@ export function createAgent(plan: AgentPlan, stage: Stage): Agent<unknown> {
     guardrails: createGuardrails(plan.guardrails),
     ...(plan.fallback && { fallbacks: [repeatEndlessly(reply, 'scripted-2')] }),
     ...(plan.compaction && { compaction: toCompaction(plan.compaction) }),
-    ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
+    ...(plan.structured && {
+      output: { type: 'object', properties: { guarded: { type: 'boolean' } }, required: ['guarded'] },
+    }),
   }
   const second: Agent<unknown> = defineAgent({
     ...shared,

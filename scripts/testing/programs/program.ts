@@ -1,10 +1,10 @@
 import type { Limits } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
-import type { Random, StopReason } from '@tallystick/core/vocabulary'
-import type { CrashPoint } from './faults.ts'
+import type { StopReason } from '@tallystick/core/vocabulary'
+import type { CrashPoint } from '@tallystick/testkit'
+import type { People } from '../../../packages/testkit/src/properties/random-trouble.ts'
 
 /** An agent as data: what its model says, how its tools behave, what happens to it from outside. */
-export interface Program {
+export interface Program extends People {
   readonly steps: readonly Step[]
   readonly limits: Limits
   readonly compaction:
@@ -19,13 +19,6 @@ export interface Program {
   /** True if the answer has to be JSON. */
   readonly structured: boolean
   readonly crashes: readonly CrashPoint[]
-  readonly cancelAtSeq: number | undefined
-  readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
-  /**
-   * The answers to the first, second … approval; `late` approves when the time to decide may be over, `stand` also what comes
-   * later.
-   */
-  readonly decisions: readonly ('approve' | 'deny' | 'edit' | 'late' | 'stand')[]
   /** The first process that sees the event of this number is drained. */
   readonly drainAtSeq?: number | undefined
   /** Whom the run is about. */
@@ -67,18 +60,4 @@ export interface Step {
 export interface CallPlan {
   readonly tool: string
   readonly behaviour: 'succeed' | 'throw' | 'flake' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
-}
-
-const aSeed = option.valueThat('a finite number', Number.isFinite)
-
-/** Random numbers that are the same for the same seed (mulberry32). For tests: predictable by design. */
-export function seededRandom(seed: number): Random {
-  requireOptions('seededRandom', aSeed, seed, 'the seed')
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

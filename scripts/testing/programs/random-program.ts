@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import type { StopReason } from '@tallystick/core/vocabulary'
-import { mostly, randomCrash, randomLimits, randomPeople } from '../properties/random-trouble.ts'
-import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
+import { randomCrash, randomLimits, randomPeople } from '@tallystick/testkit/random'
+import { mostly } from '../../../packages/testkit/src/properties/random-trouble.ts'
+import type { CallPlan, GuardrailPlan, Program, Step } from './program.ts'
 
 const toolNames = [
   ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'asking_read', 'asking_two'] as const),
