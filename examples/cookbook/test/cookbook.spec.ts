@@ -1,10 +1,8 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, expect, it, vi } from 'vitest'
-import { effort } from '../../../scripts/testing/effort.ts'
+import { describe, expect, it } from 'vitest'
 
 const run = promisify(execFile)
 const folder = join(import.meta.dirname, '../src')
@@ -27,20 +25,6 @@ const printed: Readonly<Record<string, string>> = {
   'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is not JSON',
 }
 const recipes = Object.keys(printed)
-/** A thorough run plays all, since each takes a process. */
-const contradicted = recipes.slice(0, effort({ quick: 1, thorough: recipes.length }))
-/** A thorough run gives each its own process; a quick one only those that start others or print after their last line. */
-const inProcesses = effort({ quick: ['approval-elsewhere.ts', 'live-text.ts'], thorough: recipes })
-
-/** Runs a recipe and returns what it prints. Rejects if one of its claims does not hold. */
-async function outputOf(recipe: string): Promise<string> {
-  if (inProcesses.includes(recipe)) return (await run(process.execPath, [join(folder, recipe)])).stdout
-  const lines: unknown[] = []
-  const log = vi.spyOn(console, 'log').mockImplementation((line) => void lines.push(line))
-  await import(pathToFileURL(join(folder, recipe)).href)
-  log.mockRestore()
-  return lines.join('\n')
-}
 
 describe('the cookbook', () => {
   it('has these recipes, in the README too, and each is under 60 lines', () => {
@@ -54,10 +38,11 @@ describe('the cookbook', () => {
   })
 
   it.each(recipes)('%s does what it claims', async (recipe) => {
-    expect(await outputOf(recipe)).toContain(printed[recipe])
+    const { stdout } = await run(process.execPath, [join(folder, recipe)])
+    expect(stdout).toContain(printed[recipe])
   })
 
-  it.concurrent.each(contradicted)('%s exits with an error when a claim does not hold', async (recipe) => {
+  it.concurrent.each(recipes)('%s exits with an error when a claim does not hold', async (recipe) => {
     const failing = run(process.execPath, ['--import', contrary, join(folder, recipe)])
     await expect(failing).rejects.toMatchObject({
       code: 1,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { effort, tries } from '../../../scripts/testing/effort.ts'
+import { tries } from '../../../scripts/testing/effort.ts'
 import type { Bench } from './bench.ts'
 import { openBench } from './bench.ts'
 import type { DeathAtWrite } from './die-at-write.ts'
@@ -89,7 +89,7 @@ describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
     await using bench = await openBench()
     await bench.demo([])
     const resume = ['latest', '--yes']
-    for (const at of effort({ quick: [2], thorough: [1, 2, 3] })) {
+    for (const at of [1, 2, 3]) {
       const killed = await bench.tallystick('resume', resume, dying({ on: commits, at, when: 'behind' }))
       expect(killed).toMatchObject({ signal: 'SIGKILL' })
     }

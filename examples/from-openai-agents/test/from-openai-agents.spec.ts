@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { effort } from '../../../scripts/testing/effort.ts'
 
 const run = promisify(execFile)
 const folder = join(import.meta.dirname, '../src')
@@ -23,8 +22,6 @@ const printed: Readonly<Record<string, string>> = {
 /** It starts processes of its own file; the others run in this process. */
 const inProcesses = 'human-approval.ts'
 const programs = Object.keys(printed)
-/** A thorough run plays all, since each takes a process. */
-const contradicted = programs.slice(0, effort({ quick: 1, thorough: programs.length }))
 
 describe('the programs of the OpenAI Agents SDK', () => {
   it('are these, in the README too, and each is at most 70 lines', () => {
@@ -49,7 +46,7 @@ describe('the programs of the OpenAI Agents SDK', () => {
     expect(stdout).toContain(printed[inProcesses])
   })
 
-  it.concurrent.each(contradicted)('%s exits with an error when a claim does not hold', async (program) => {
+  it.concurrent.each(programs)('%s exits with an error when a claim does not hold', async (program) => {
     const failing = run(process.execPath, ['--import', contrary, join(folder, program)])
     await expect(failing).rejects.toMatchObject({
       code: 1,

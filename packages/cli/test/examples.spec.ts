@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { effort } from '../../../scripts/testing/effort.ts'
 import { exampleFolders, type ExampleFolders, type ExampleStanding } from './kit/example-folder.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
@@ -80,9 +79,6 @@ const expected: Readonly<Record<string, Expectation>> = {
   completion: { after: 'complete -p tallystick', shows: /^complete .*_tallystick tallystick$/m },
 }
 
-/** All of them in a thorough run; one of four in a quick one, since each takes a shell and up to three processes. */
-const typed = verbs.filter((_verb, index) => index % effort({ quick: 4, thorough: 1 }) === 0)
-
 describe.concurrent('what the help shows as an example, typed as it is printed', () => {
   let folders: ExampleFolders
   beforeAll(async () => {
@@ -90,7 +86,7 @@ describe.concurrent('what the help shows as an example, typed as it is printed',
   })
   afterAll(() => folders[Symbol.asyncDispose]())
 
-  it.each(typed)('works: %s', async (verb) => {
+  it.each(verbs)('works: %s', async (verb) => {
     const { stdout: helped } = await tallystickHere(verb, '--help')
     const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(helped) ?? []
     expect(example).toContain(`tallystick ${verb} `)
