@@ -77,6 +77,8 @@ export const thoroughOnly: readonly string[] = [
 export const inOwnProcess: readonly string[] = [
   // Collects garbage again and again, which takes the longer, the more its process holds.
   'packages/core/test/dropped-handles.spec.ts',
+  // Plays workflows by Temporal's worker, which hooks into each promise of its process and never stops: they take forty times as long.
+  'packages/engines/test/temporal.spec.ts',
   // Counts all statements and hashes of its process: what an earlier file left under way would count, too.
   'packages/ledger/test/costs.spec.ts',
   // Counts every block that runs, as V8 does for coverage: V8 compiles anew what it counts, for the rest of the process.
