@@ -15,7 +15,7 @@ const database = `shop_${process.pid}`
 /** The database of these tests, as a role of theirs. */
 function urlOf(role: string): string {
   const url = new URL(admin)
-  if (role !== 'admin') [url.username, url.password] = [`${role}_${process.pid}`, 'a secret']
+  if (role !== 'admin') [url.username, url.password] = [`shop_${role}_${process.pid}`, 'a secret']
   url.pathname = database
   return url.href
 }
@@ -37,7 +37,7 @@ const hasPostgres = admin !== ''
 
 beforeAll(async () => {
   if (!hasPostgres) return
-  const [reader, writer, chief] = ['reader', 'writer', 'chief'].map((role) => `${role}_${process.pid}`)
+  const [reader, writer, chief] = ['reader', 'writer', 'chief'].map((role) => `shop_${role}_${process.pid}`)
   await asAdmin(`create database ${database}`, admin)
   await asAdmin(`
     create role ${reader} login password 'a secret';
@@ -58,7 +58,7 @@ afterAll(async () => {
   if (!hasPostgres) return
   await asAdmin(`drop database ${database} with (force)`, admin)
   await asAdmin(
-    ['reader', 'writer', 'chief'].map((role) => `drop role ${role}_${process.pid}`).join(';'),
+    ['reader', 'writer', 'chief'].map((role) => `drop role shop_${role}_${process.pid}`).join(';'),
     admin,
   )
 })
@@ -79,7 +79,7 @@ async function answer(
 /** What runs for a role on the server. */
 const runningOf = (role: string): Promise<readonly { state: string }[]> =>
   asAdmin(
-    `select pid, state, query from pg_stat_activity where usename = '${role}_${process.pid}' and backend_type = 'client backend'`,
+    `select pid, state, query from pg_stat_activity where usename = 'shop_${role}_${process.pid}' and backend_type = 'client backend'`,
   )
 
 /** Looks until nothing runs for a role; the time limit of the test fails it where something stays. */

@@ -26,8 +26,8 @@ export async function toResultContent(
   const { structuredContent, isError } = result
   const parts = toParts(result.content, reading)
   if (structuredContent === undefined) {
-    if (isError || outputSchema === undefined) return parts
-    return [...parts, text('(The answer lacks the structured content that the server itself declares.)')]
+    if (isError || outputSchema === undefined || parts.length > 0) return parts
+    return [text('(The answer lacks the structured content that the server itself declares.)')]
   }
   const structured = JSON.stringify(structuredContent)
   // Libraries wrap texts in an object that holds nothing else, and give them as texts as well.
