@@ -80,7 +80,11 @@ async function watch(
       )
       const ended = once(child, 'exit')
       // Ctrl-C reaches all processes of a terminal; another signal only this one.
-      const stopping = stop$.subscribe(() => child.kill('SIGTERM'))
+      const stopping = stop$.subscribe(() => {
+        child.kill('SIGTERM')
+        // Watch mode waits for ever for the end of a process that had ended before the signal.
+        setTimeout(() => child.kill('SIGKILL'), 10 * graceMs).unref()
+      })
       await ended
       stopping.unsubscribe()
     })

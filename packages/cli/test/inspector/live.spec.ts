@@ -254,5 +254,8 @@ export default { agents: [defineAgent({ name: 'waiter', instructions: '', model 
     expect(status).toBe(201)
     await rowsOf(page).first().getByRole('button').click()
     await page.getByRole('region', { name: 'Conversation' }).getByText('Coffee.').waitFor()
+    // Before its files go, which it watches.
+    work.kill('SIGTERM')
+    expect((await work.ending).code).toBe(0)
   })
 })
