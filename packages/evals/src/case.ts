@@ -125,10 +125,10 @@ const collectOptions = fields<CollectOptions>({
 })
 
 /**
- * Makes cases of the runs of a ledger, the newest first: what a person said last in each, the messages before it, the results of the
- * tools from there on, and the answer as what is expected. So a run that was steered is evaluated from its last steering on, with all
- * that led to it. What looks like a secret is masked. Child runs are part of their root run; runs that have
- * not ended, or of which content was removed, make no case.
+ * Makes cases of the runs of a ledger, the newest first: what a person said last in each, the messages before it, the
+ * results of the tools from there on, and the answer as what is expected. So a run that was steered is evaluated from its
+ * last steering on, with all that led to it. What looks like a secret is masked. Child runs are part of their root run;
+ * runs that have not ended, or of which content was removed, make no case.
  */
 export async function* collectCases(ledger: Ledger, options: CollectOptions = {}): AsyncGenerator<EvalCase> {
   requireLedger('collectCases', ledger)

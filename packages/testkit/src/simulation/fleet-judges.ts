@@ -179,7 +179,10 @@ function judgeRestart(
     : [{ law: 10, seq, what: `${toolCallId} starts again, and its tool says ${recovery}` }]
 }
 
-/** What a run of a session leaves to the next one: the standing approvals, and the messages where it is an edit. */
+/**
+ * What a run of a session leaves to the next one: the standing approvals, where that is about the same subject, and the messages
+ * where it is an edit.
+ */
 export function judgeSessions(runs: readonly (readonly RuntimeEvent[])[]): readonly BudgetViolation[] {
   const byPlace = new Map<string, readonly RuntimeEvent[]>()
   const nameAt = (sessionId: string, place: number): string => `${place} of ${sessionId}`
@@ -191,12 +194,14 @@ export function judgeSessions(runs: readonly (readonly RuntimeEvent[])[]): reado
   return runs.flatMap((events) => {
     const [first] = events
     if (first?.type !== 'run_started') return []
-    const { runId, sessionId, sessionPlace = 1, parent, standing = [], at } = first
+    const { runId, sessionId, sessionPlace = 1, subject, parent, standing = [], at } = first
     // A fork has what it shares, and applies none of it.
     if (parent?.relation === 'fork') return []
     const before = sessionId === undefined ? undefined : byPlace.get(nameAt(sessionId, sessionPlace - 1))
     if ([first, ...(before ?? [])].some(({ removed }) => removed !== undefined)) return []
-    const held = listStandingAtEnd(before ?? [])
+    const left = before?.[0]
+    const isAboutSame = left?.type === 'run_started' && left.subject === subject
+    const held = listStandingAtEnd(isAboutSame ? before! : [])
     const found = standing
       .filter(({ toolCallId, by, expiresAt }) => {
         const given = held.get(toolCallId)
