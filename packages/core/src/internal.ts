@@ -284,6 +284,7 @@ export {
   formatError,
   formatErrorSentence,
   formatLegibly,
+  readDecimal,
   showHidden,
   unseen,
 } from './values/text.ts'

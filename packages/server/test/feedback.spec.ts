@@ -23,6 +23,7 @@ describe('feedback over HTTP', () => {
     expect(await listed('feedbackBy=boss')).toBe(1)
     expect(await listed('feedbackBy=ada')).toBe(0)
     expect(await answerOf(await office.send('/runs?minScore=high'))).toMatchObject({ status: 400 })
+    expect(await answerOf(await office.send('/runs?minScore=0x10'))).toMatchObject({ status: 400 })
     expect(office.reported).toEqual([])
   })
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { Limits } from '@tallystick/core'
-import { isJsonObject, omitUndefined, onLimits, readJson } from '@tallystick/core/internal'
+import { isJsonObject, omitUndefined, onLimits, readDecimal, readJson } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OnLimit, type StandingOptions } from '@tallystick/core/vocabulary'
 import type { VerifyCheckpointsOptions } from '@tallystick/ledger'
 import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
@@ -41,12 +41,6 @@ export function readAccountName(): string {
 export function parseFilled(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('It may not be empty.')
   return text
-}
-
-/** Reads a decimal number such as 5, 0.5 or 1e3. NaN for every other text (`0x10`, `Infinity`), and for a number that is too large. */
-export function readDecimal(text: string): number {
-  const value = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN
-  return Number.isFinite(value) ? value : Number.NaN
 }
 
 export function parseWholeNumber(text: string): number {

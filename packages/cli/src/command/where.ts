@@ -1,8 +1,8 @@
 import { finishReasons, outcomes } from '@tallystick/core/vocabulary'
-import { getOwn, omitUndefined } from '@tallystick/core/internal'
+import { getOwn, omitUndefined, readDecimal } from '@tallystick/core/internal'
 import type { RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { InvalidArgumentError } from '@commander-js/extra-typings'
-import { parseMoment, readDecimal, toTime } from './arguments.ts'
+import { parseMoment, toTime } from './arguments.ts'
 
 /** Conditions on runs, as they were given, and the filter that they make. */
 export interface Where {

@@ -23,6 +23,12 @@ export function showHidden(text: string, { spaces = false }: { readonly spaces?:
   return spaces ? shown.replaceAll(otherSpace, toMark) : shown
 }
 
+/** Reads a decimal number such as 5, 0.5 or 1e3. NaN for every other text (`0x10`, `Infinity`), and for a number that is too large. */
+export function readDecimal(text: string): number {
+  const value = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : Number.NaN
+}
+
 /** Describes a thrown value in words. Anything can be thrown, even a value that throws when it is read. */
 export function formatError(thrown: unknown): string {
   return formatThrown(thrown, ({ name, message }) => message || name)

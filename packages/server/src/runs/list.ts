@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, RunNotFoundError } from '@tallystick/core'
-import { isRunDriven, omitUndefined } from '@tallystick/core/internal'
+import { isRunDriven, omitUndefined, readDecimal } from '@tallystick/core/internal'
 import {
   type FinishReason,
   finishReasons,
@@ -130,8 +130,8 @@ function readFeedbackFilter(req: HonoRequest): FeedbackFilter | undefined {
 function parseScore(req: HonoRequest, name: 'minScore' | 'maxScore'): number | undefined {
   const text = req.query(name)
   if (text === undefined) return undefined
-  const score = text.trim() === '' ? NaN : Number(text)
-  if (!Number.isFinite(score)) throw createMalformedError(`${name} has to be a number, such as 0.5.`)
+  const score = readDecimal(text)
+  if (Number.isNaN(score)) throw createMalformedError(`${name} has to be a number, such as 0.5.`)
   return score
 }
 

@@ -1,3 +1,4 @@
+import { readDecimal } from '@tallystick/core/internal'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { worker } from '../../state/open-run.ts'
@@ -12,8 +13,8 @@ export function FeedbackDialog({ onClose }: { readonly onClose: () => void }): J
   const [score, setScore] = useState('')
   const [note, setNote] = useState('')
   const { isBusy, trouble, send } = useSending()
-  const value = Number(score)
-  const isNumber = score.trim() === '' || Number.isFinite(value)
+  const value = readDecimal(score.trim())
+  const isNumber = score.trim() === '' || !Number.isNaN(value)
   const body = { ...(score.trim() !== '' && { score: value }), ...(note.trim() !== '' && { note }) }
   const give = (): void =>
     send(

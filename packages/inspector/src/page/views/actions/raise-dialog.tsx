@@ -1,3 +1,4 @@
+import { readDecimal } from '@tallystick/core/internal'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { runId } from '../../state/route.ts'
@@ -16,8 +17,8 @@ export function RaiseDialog({
 }): JSX.Element {
   const [text, setText] = useState(max === undefined ? '' : String(max * 2))
   const { isBusy, trouble, send } = useSending()
-  const next = Number(text)
-  const isHigher = text !== '' && Number.isFinite(next) && next > (max ?? 0)
+  const next = readDecimal(text.trim())
+  const isHigher = next > (max ?? 0)
   return (
     <Dialog title={`Raise ${limit}`} onClose={onClose}>
       <Field label="New maximum" hint={max === undefined ? '' : `It is ${max} now.`}>
