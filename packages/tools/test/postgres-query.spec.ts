@@ -1,10 +1,12 @@
 // `sqlQuery` on a real Postgres server, as a role that may read some tables and write none, and as one that may write.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Tool } from '@tallystick/core'
 import { ConfigurationError } from '@tallystick/core'
 import { type PostgresQueryOptions, sqlQuery } from '@tallystick/tools/sql-query'
 import { Client, type QueryResultRow } from 'pg'
 import { Subject } from 'rxjs'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { HeldTimers } from './built-in/held-timers.ts'
 import { endingOf, signalsOf } from './one-call.ts'
 
@@ -77,9 +79,9 @@ async function answer(
 }
 
 /** What runs for a role on the server. */
-const runningOf = (role: string): Promise<readonly { state: string }[]> =>
+const runningOf = (role: string): Promise<readonly { event: string | null }[]> =>
   asAdmin(
-    `select pid, state, query from pg_stat_activity where usename = 'shop_${role}_${process.pid}' and backend_type = 'client backend'`,
+    `select wait_event as event from pg_stat_activity where usename = 'shop_${role}_${process.pid}' and backend_type = 'client backend'`,
   )
 
 /** Looks until nothing runs for a role; the time limit of the test fails it where something stays. */
@@ -89,7 +91,39 @@ async function nothingRuns(role: string): Promise<void> {
 
 /** Looks until a statement of a role sleeps. */
 async function sleeps(role: string): Promise<void> {
-  while (!(await runningOf(role)).some(({ state }) => state === 'active')) continue
+  while (!(await runningOf(role)).some(({ event }) => event === 'PgSleep')) continue
+}
+
+/** Leads to a server, and holds back what it answers to the beginning of a transaction until there is another connection. */
+async function holdBeginning(
+  url: string,
+): Promise<{ readonly connectionString: string; readonly beginning: Promise<void> }> {
+  const to = new URL(url)
+  const began = Promise.withResolvers<void>()
+  const sockets: Socket[] = []
+  let answer = (): void => {}
+  const line = createServer((client) => {
+    const server = connect(Number(to.port), to.hostname)
+    sockets.push(client, server)
+    answer()
+    server.on('data', (bytes) => {
+      const pass = (): void => void client.write(bytes)
+      if (!bytes.includes('dangerous')) return pass()
+      answer = pass
+      began.resolve()
+    })
+    client.on('data', (bytes) => server.write(bytes)).on('close', () => server.destroy())
+    server.on('close', () => client.destroy())
+    for (const socket of [client, server]) socket.on('error', () => {})
+  }).listen(0, '127.0.0.1')
+  await once(line, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    line.close()
+  })
+  const here = new URL(url)
+  here.port = String((line.address() as AddressInfo).port)
+  return { connectionString: here.href, beginning: began.promise }
 }
 
 // Needs a server. Where this machine has none, the test run says why.
@@ -283,6 +317,19 @@ describe.skipIf(!hasPostgres)('a statement that takes long', () => {
     const tool = toolAs('writer', { timers, timeoutMs: 70_000 })
     const ending = endingOf(tool, { sql: 'select pg_sleep(1000)' }, { cancelled$ })
     await sleeps('writer')
+    cancelled$.next('enough')
+    expect(await ending).toEqual({ outcome: 'cancelled', text: 'The call was cancelled: enough.' })
+    expect(timers.count).toBe(0)
+    await nothingRuns('writer')
+  })
+
+  it('does not begin when the call was cancelled while its transaction began', async () => {
+    const { connectionString, beginning } = await holdBeginning(urlOf('writer'))
+    const timers = new HeldTimers()
+    const cancelled$ = new Subject<string>()
+    const tool = toolAs('writer', { timers, timeoutMs: 70_000, connectionString })
+    const ending = endingOf(tool, { sql: 'select pg_sleep(1000)' }, { cancelled$ })
+    await beginning
     cancelled$.next('enough')
     expect(await ending).toEqual({ outcome: 'cancelled', text: 'The call was cancelled: enough.' })
     expect(timers.count).toBe(0)

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { Json } from '@tallystick/core/vocabulary'
 import type * as pg from 'pg'
-import type { ClientBase } from 'pg'
+import type { ClientBase, QueryArrayConfig, QueryArrayResult } from 'pg'
 import { boundText } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
 import {
@@ -59,6 +59,7 @@ export async function runOverConnection(
   stopped.promise.catch(() => {})
 
   let isDone = false
+  let isOver = false
   const work = async (): Promise<StatementReply> => {
     try {
       await client.connect()
@@ -71,10 +72,15 @@ export async function runOverConnection(
         stream.pause()
         stopped.resolve(tooMuch)
       })
-      return await runInPostgres(client, request, place.isTrusted, () => {
+      // The server stops the query that it runs when it is asked to, which may be one before the statement: none may follow.
+      const send: SendQuery = (query) => {
+        if (isOver) throw new Error('the call is over')
+        return client.query(query)
+      }
+      return await runInPostgres(send, request, place.isTrusted, () => {
         hasStarted = true
         cancelTimer()
-        cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
+        if (!isOver) cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
       })
     } catch (error) {
       const { reply, asksForTables } = readFailure(error)
@@ -90,6 +96,7 @@ export async function runOverConnection(
   try {
     return await Promise.race([working, stopped.promise])
   } finally {
+    isOver = true
     cancelTimer()
     signal.removeEventListener('abort', abort)
     if (!isDone) await cancelStatement(place, client)
@@ -188,13 +195,18 @@ const roleQuery = `select exists (
 const firstFetch = 8
 const fetchGrowth = 8
 
+/** Sends a query whose rows are arrays. Throws where the call is over. */
+type SendQuery = (
+  query: QueryArrayConfig & { readonly queryMode?: 'extended' },
+) => Promise<QueryArrayResult<Json[]>>
+
 /**
  * Runs one statement in a transaction that only reads, which its end of the connection undoes. A cursor takes nothing but
  * one SELECT, WITH or VALUES that changes nothing: Postgres judges that, by its own grammar. Rejects with what Postgres says.
  * Calls `onStart` when only the statement is left.
  */
 async function runInPostgres(
-  client: ClientBase,
+  send: SendQuery,
   request: PostgresRequest,
   isTrusted: boolean,
   onStart: () => void,
@@ -211,7 +223,7 @@ async function runInPostgres(
     set local client_min_messages = 'error';
     ${roleQuery}`
   // Several statements have several results, which the types of pg do not tell.
-  const results = (await client.query({ text: beginning, rowMode: 'array' })) as unknown as readonly {
+  const results = (await send({ text: beginning, rowMode: 'array' })) as unknown as readonly {
     readonly rows: readonly (readonly unknown[])[]
   }[]
   if (!isTrusted && results.at(-1)?.rows[0]?.[0] !== false) {
@@ -224,16 +236,16 @@ async function runInPostgres(
   const asArrays = { rowMode: 'array', queryMode: 'extended' } as const
   // No cursor takes an EXPLAIN. Of anything else Postgres says that it is not a statement.
   if (/^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)) {
-    const { fields, rows } = await client.query<Json[]>({ text: sql, values, ...asArrays })
+    const { fields, rows } = await send({ text: sql, values, ...asArrays })
     const shown = readRows(fields, request)
     for (const row of rows) if (!addRow(shown, row)) break
     return shown.ending()
   }
-  await client.query({ text: `declare shown no scroll cursor for ${sql}`, values, ...asArrays })
+  await send({ text: `declare shown no scroll cursor for ${sql}`, values, ...asArrays })
   let shown: ShownRows | undefined
   for (let count = firstFetch; ; count *= fetchGrowth) {
     const text = `fetch ${count} from shown`
-    const { fields, rows } = await client.query<Json[]>({ text, rowMode: 'array' })
+    const { fields, rows } = await send({ text, rowMode: 'array' })
     shown ??= readRows(fields, request)
     for (const row of rows) if (!addRow(shown, row)) return shown.ending()
     if (rows.length < count) return shown.ending()
