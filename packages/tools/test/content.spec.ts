@@ -2,7 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, file, image, json, text } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { toContent } from '../src/define/content.ts'
+import { toContent, toJson } from '../src/define/content.ts'
 import { signalsOf } from './one-call.ts'
 
 async function endingFor(returned: unknown): Promise<Extract<ToolSignal, { type: 'tool_ended' }>> {
@@ -155,6 +155,12 @@ describe('what a tool returns', () => {
       }
     }
     expect(() => toContent(new Stream())).toThrow('is an instance of Stream, which JSON cannot carry')
+  })
+
+  it('is nested 200 levels deep, and no deeper', () => {
+    const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) })
+    expect(JSON.stringify(toJson(nested(200)))).toHaveLength(200 * 6 + 1)
+    expect(() => toJson(nested(201))).toThrow('is nested deeper than 200 levels')
   })
 
   it('is not shared with the tool: changing it later changes nothing', async () => {

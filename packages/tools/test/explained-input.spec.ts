@@ -109,62 +109,133 @@ describe('an explained input', () => {
 })
 
 describe('what a schema expects at a place', () => {
-  const text = { type: 'string' }
-
-  it('is unknown below a reference that leads back to itself, in circles, or to nothing', () => {
-    const circle = { ...ofKeys({ a: { anyOf: [text, { $ref: '#/x' }] } }), x: { $ref: '#/x' } }
-    expect(readExpectation(circle, ['a'])).toEqual({})
-    expect(readExpectation(ofKeys({ a: { anyOf: [text, { $ref: '#/nowhere' }] } }), ['a'])).toEqual({})
-    expect(readExpectation(ofKeys({ a: { anyOf: [text, { $ref: 'other.json' }] } }), ['a'])).toEqual({})
-    expect(readExpectation(ofKeys({ a: { anyOf: [text, true] } }), ['a'])).toEqual({})
+  it.each<[string, JsonObject, readonly PropertyKey[], object]>([
+    ['a type', { type: 'string' }, [], { types: ['string'] }],
+    ['several types', { type: ['string', 1, 'null'] }, [], { types: ['string', 'null'] }],
+    [
+      'values',
+      { enum: ['a', 1, null, []] },
+      [],
+      { types: ['string', 'number', 'null', 'array'], values: ['a', 1, null, []] },
+    ],
+    ['a constant', { const: null, enum: [1] }, [], { types: ['null'], values: [null] }],
+    ['values of one type', { enum: ['a', 'b'] }, [], { types: ['string'], values: ['a', 'b'] }],
+    ['nothing plain', {}, [], {}],
+    ['a property', { properties: { a: { type: 'string' } } }, ['a'], { types: ['string'] }],
+    ['any other property', { additionalProperties: { type: 'string' } }, ['a'], { types: ['string'] }],
+    [
+      'a property by its own schema',
+      { properties: { a: { type: 'number' } }, additionalProperties: { type: 'string' } },
+      ['a'],
+      { types: ['number'] },
+    ],
+    [
+      'a property by the name of what objects inherit',
+      { properties: {}, additionalProperties: { type: 'number' } },
+      ['toString'],
+      { types: ['number'] },
+    ],
+    ['nothing of a choice of itself', { anyOf: [{ $ref: '#' }] }, [], {}],
+    ['an item', { type: 'array', items: { type: 'string' } }, [3], { types: ['string'] }],
+    ['no item of an object', { items: { type: 'string' } }, [0], {}],
+    [
+      'an item by its place',
+      { type: 'array', prefixItems: [{ type: 'string' }, { type: 'null' }] },
+      [1],
+      { types: ['null'] },
+    ],
+    [
+      'an item by its place, of old',
+      { type: 'array', items: [{ type: 'string' }, { type: 'null' }] },
+      ['0'],
+      { types: ['string'] },
+    ],
+    [
+      'an item after those with places',
+      { type: 'array', prefixItems: [{ type: 'null' }], items: { type: 'string' } },
+      [1],
+      { types: ['string'] },
+    ],
+    ['nothing below a symbol', { additionalProperties: { type: 'string' } }, [Symbol('a')], {}],
+    ['nothing below what is inherited', { properties: {}, additionalProperties: false }, ['toString'], {}],
+    [
+      'the only keys',
+      { properties: { a: {}, b: {} }, additionalProperties: false },
+      [],
+      { keys: ['a', 'b'] },
+    ],
+    ['no keys', { additionalProperties: false }, [], { keys: [] }],
+    ['any keys', { properties: { a: {} } }, [], {}],
+    [
+      'keys by a pattern',
+      { properties: { a: {} }, additionalProperties: false, patternProperties: {} },
+      [],
+      {},
+    ],
+    [
+      'a choice',
+      { anyOf: [{ type: 'string' }, { type: 'null' }, { type: 'string' }] },
+      [],
+      { types: ['string', 'null'] },
+    ],
+    ['one of a choice', { oneOf: [{ const: 1 }, { const: 2 }] }, [], { types: ['number'], values: [1, 2] }],
+    ['a choice with a type of its own', { type: 'string', anyOf: [{ const: 1 }] }, [], { types: ['string'] }],
+    ['a choice of anything', { anyOf: [{ type: 'string' }, true] }, [], {}],
+    [
+      'a choice without its keys',
+      { anyOf: [{ additionalProperties: false }, { additionalProperties: false }] },
+      [],
+      {},
+    ],
+    ['a reference', { $ref: '#/$defs/a', $defs: { a: { type: 'string' } } }, [], { types: ['string'] }],
+    [
+      'a reference with escapes',
+      { $ref: '#/$defs/a~1b%20c~0d', $defs: { 'a/b c~d': { type: 'null' } } },
+      [],
+      { types: ['null'] },
+    ],
+    [
+      'the whole again',
+      { type: 'object', properties: { a: { $ref: '#' } } },
+      ['a', 'a'],
+      { types: ['object'] },
+    ],
+    [
+      'a % that encodes nothing',
+      { $ref: '#/$defs/9%', $defs: { '9%': { type: 'null' } } },
+      [],
+      { types: ['null'] },
+    ],
+    ['nothing at a lost reference', { $ref: '#/$defs/a' }, [], {}],
+    ['nothing at what is inherited', { $ref: '#/toString' }, [], {}],
+    ['nothing in another document', { $ref: 'other#/a', a: { type: 'string' } }, [], {}],
+    ['nothing at a reference that is not text', { $ref: 1, type: 'string' }, [], {}],
+  ])('is %s', (_, schema, path, expected) => {
+    expect(readExpectation(schema, path)).toEqual(expected)
   })
 
-  it('follows references with escaped names, and choices', () => {
-    const schema = { ...ofKeys({ a: { $ref: '#/x~1y~0z/%C3%A9' } }), 'x/y~z': { é: text } }
-    expect(readExpectation(schema, ['a'])).toEqual({ types: ['string'] })
-    const choice = ofKeys({ a: { oneOf: [text, { type: 'null' }, text] } })
-    expect(readExpectation(choice, ['a'])).toEqual({ types: ['string', 'null'] })
-    expect(readExpectation(ofKeys({ a: { type: 'number', anyOf: [text] } }), ['a'])).toEqual({
-      types: ['number'],
+  it('is looked for through sixteen references, and no further', () => {
+    const chain = (length: number): JsonObject => ({
+      $ref: '#/$defs/1',
+      $defs: Object.fromEntries(
+        Array.from({ length }, (_, index) => [
+          `${index + 1}`,
+          index + 1 === length ? { type: 'string' } : { $ref: `#/$defs/${index + 2}` },
+        ]),
+      ),
     })
+    expect([16, 17].map((length) => readExpectation(chain(length), []))).toEqual([{ types: ['string'] }, {}])
+    expect(readExpectation({ $ref: '#' }, [])).toEqual({})
   })
+})
 
-  it('follows lists by place, lists of one kind, and further keys', () => {
-    const list = (more: JsonObject) => ofKeys({ list: { type: 'array', ...more } })
-    expect(readExpectation(list({ prefixItems: [{}, text] }), ['list', 1])).toEqual({ types: ['string'] })
-    expect(readExpectation(list({ items: [text] }), ['list', 0])).toEqual({ types: ['string'] })
-    expect(readExpectation(list({ items: text }), ['list', 7])).toEqual({ types: ['string'] })
-    expect(readExpectation({ type: 'object', additionalProperties: text }, ['any'])).toEqual({
-      types: ['string'],
-    })
-    expect(readExpectation(list({ additionalProperties: text }), ['list', 0])).toEqual({})
-    expect(readExpectation(ofKeys({ a: text }), [Symbol('a')])).toEqual({})
-    expect(readExpectation(ofKeys({}), ['toString'])).toEqual({})
-  })
-
-  it('knows the keys of an object that is closed, and only of one', () => {
-    const closed = { ...ofKeys({ a: text }), additionalProperties: false }
-    expect(readExpectation(closed, [])).toEqual({ types: ['object'], keys: ['a'] })
-    expect(readExpectation({ type: 'object', additionalProperties: false }, [])).toMatchObject({ keys: [] })
-    expect(readExpectation({ ...closed, patternProperties: {} }, [])).not.toHaveProperty('keys')
-    expect(readExpectation({ anyOf: [closed, closed] }, [])).not.toHaveProperty('keys')
-  })
-
-  it('takes the types from the values where only these are given', () => {
-    expect(readExpectation({ enum: ['a', 1, 'b', null, [1]] }, [])).toEqual({
-      types: ['string', 'number', 'null', 'array'],
-      values: ['a', 1, 'b', null, [1]],
-    })
-    expect(readExpectation({ anyOf: [{ const: 'a' }, text] }, [])).toEqual({ types: ['string'] })
-  })
-
-  it('tells kinds and types apart', () => {
-    expect([null, [], {}, 'a', 1, true].map(readKind)).toEqual([
-      ...['null', 'array', 'object', 'string', 'number', 'boolean'],
+describe('a kind of value', () => {
+  it('is that of JSON', () => {
+    expect([null, [], {}, 'a', 1, true, undefined].map(readKind)).toEqual([
+      ...['null', 'array', 'object', 'string', 'number', 'boolean', 'undefined'],
     ])
     expect([1, 1.5, '1'].map((value) => isOfTypes(value, ['integer']))).toEqual([true, false, false])
-    expect(isOfTypes('a', ['number', 'string'])).toBe(true)
-    expect(isOfTypes('a', [])).toBe(false)
+    expect([null, 1.5, 'a'].map((value) => isOfTypes(value, ['null', 'number']))).toEqual([true, true, false])
   })
 })
 
@@ -204,5 +275,31 @@ describe('what a plain schema has against an input', () => {
   it('names a missing key with quotes in it, and a key with a slash', async () => {
     expect(await issues({ required: ['a"b'] }, {})).toEqual(['a"b: does not have required property "a"b"'])
     expect(await issues({ properties: { 'a/b~é': number } }, { 'a/b~é': 'x' })).toEqual([`a/b~é: ${wrong}`])
+  })
+
+  it('names a choice as one, and what is wrong elsewhere as well', async () => {
+    const text = { type: 'string' }
+    const places = async (schema: JsonObject, input: JsonObject) =>
+      (await issues(schema, input)).map((issue) => issue.split(':')[0])
+    expect(await places({ properties: { a: { anyOf: [text, { type: 'null' }] } } }, { a: 1 })).toEqual(['a'])
+    expect(await places({ properties: { a: { oneOf: [text] }, b: text } }, { a: 1, b: 1 })).toEqual([
+      ...['a', 'b'],
+    ])
+  })
+
+  it.each<readonly [draft: string, property: JsonObject, given: Json, wrong: readonly string[]]>([
+    ['draft-04', { maximum: 3, exclusiveMaximum: true }, 3, ['a']],
+    ['draft-06', { exclusiveMinimum: 3 }, 3, ['a']],
+    ['draft-6', { exclusiveMinimum: 3 }, 3, ['a']],
+    ['draft-07', { exclusiveMinimum: 3 }, 3, ['a']],
+    // Beside a reference, only the later drafts read other keywords.
+    ['draft-07', { $ref: '#/$defs/n', maximum: 1 }, 2, []],
+    ['2019-09', { $ref: '#/$defs/n', maximum: 1 }, 2, ['a']],
+    ['2019-09', { items: [{}], additionalItems: number }, [1, 'x'], ['a/1']],
+    ['2020-12', { prefixItems: [number] }, ['x'], ['a/0']],
+  ])('is by the words of its draft: %s, %j', async (draft, a, given, wrong) => {
+    const schema = { $schema: `http://json-schema.org/${draft}/schema#`, $defs: { n: number } }
+    const found = await issues({ ...schema, properties: { a } }, { a: given })
+    expect(found.map((issue) => issue.split(':')[0])).toEqual(wrong)
   })
 })

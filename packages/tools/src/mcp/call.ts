@@ -181,9 +181,9 @@ async function send(
     timeout: noTimeoutMs,
     onprogress: ({ progress: done, total, message }) =>
       onReport({
-        progress: toFinite(done),
-        ...(total !== undefined && { total: toFinite(total) }),
-        ...(typeof message === 'string' && { message: showMessage(message, connection) }),
+        progress: done,
+        ...(total !== undefined && { total }),
+        ...(message !== undefined && { message: showMessage(message, connection) }),
       }),
   })
 }
@@ -191,10 +191,6 @@ async function send(
 function showMessage(message: string, { server: { secrets } }: McpConnection): string {
   // Struck out before it is cut, since a cut secret is not recognised.
   return cleanLine(withoutSecrets(message, secrets), 500)
-}
-
-function toFinite(value: number): number {
-  return Number.isFinite(value) ? value : 0
 }
 
 /** Milliseconds between two questions for the state of a task, where its server does not say how many. */
@@ -206,7 +202,7 @@ const maxLosses = 5
 /** Milliseconds that a server has to take a cancel, once no caller waits for the task. */
 const cancelMs = 5_000
 
-export interface TaskParts {
+interface TaskParts {
   readonly connection: McpConnection
   readonly shared: SharedParts
   readonly signal: AbortSignal
@@ -219,7 +215,7 @@ export interface TaskParts {
 }
 
 /** True if a server takes calls of a tool only as tasks, which it works on after it has answered. */
-export function isRunAsTask({ raw }: ListedTool, { client }: OpenedClient): boolean {
+function isRunAsTask({ raw }: ListedTool, { client }: OpenedClient): boolean {
   const isRequired = raw.execution?.taskSupport === 'required'
   return isRequired && client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
 }
@@ -229,7 +225,7 @@ export function isRunAsTask({ raw }: ListedTool, { client }: OpenedClient): bool
  * is lost during it is made again, and the task asked for there. Rejects like a call, with `ToolError` of the outcome
  * `interrupted` where the server does not know the task any more.
  */
-export async function callAsTask(
+async function callAsTask(
   params: CallToolRequest['params'],
   opened: OpenedClient,
   parts: TaskParts,

@@ -99,9 +99,10 @@ describe('a call that a server takes as a task', () => {
     }
   })
 
-  it('is found again after its connection broke', async () => {
+  it('is found again after its connection broke five times, and in a new session', async () => {
+    const fiveBreaks = Array.from({ length: 5 }, () => 'break' as const)
     const { server, manager, clock } = await connected({
-      states: [working, 'break', 'break', working, completed],
+      states: [working, ...fiveBreaks, working, 'forget', completed],
       result: done,
     })
     expect(await ended(manager.call('bad', 'work', {}), clock)).toBe('worked')
@@ -109,14 +110,30 @@ describe('a call that a server takes as a task', () => {
   })
 
   it('is in doubt where the server does not know it any more, or is not reached', async () => {
-    for (const last of [{ error: 'unknown task' }, 'break'] as const) {
+    for (const [last, times] of [
+      [{ error: 'unknown task' }, 1],
+      ['break', 6],
+    ] as const) {
       const { server, manager, clock } = await connected({ states: [working, last] })
       expect(await ended(manager.call('bad', 'work', {}), clock)).toMatchObject({
         outcome: 'interrupted',
         message: expect.stringContaining('It may have taken effect') as string,
       })
       expect(server.asked.filter((method) => method === 'tools/call')).toHaveLength(1)
+      expect(server.asked.filter((method) => method === 'tasks/get')).toHaveLength(1 + times)
     }
+  })
+
+  it('that needs input is asked once for its result, which ends it as soon as it comes', async () => {
+    const { server, manager, clock } = await connected({
+      states: [{ status: 'input_required' }],
+      result: 'never',
+    })
+    const call = manager.call('bad', 'work', {})
+    await until(() => server.asked.length > 4, clock)
+    expect(server.asked.filter((method) => method === 'tasks/result')).toHaveLength(1)
+    server.release()
+    expect(await ended(call, clock)).toBe('worked')
   })
 
   it('is cancelled at the server when it is cancelled here, at any moment', async () => {
@@ -169,10 +186,21 @@ describe('a call that a server takes as a task', () => {
     })
   })
 
-  it('leaves no timer when it has ended', async () => {
+  it('leaves no timer when it has ended, or five seconds after it was cancelled before the server took it', async () => {
     const { manager, clock } = await connected({ states: [working, completed], result: done })
     await ended(manager.call('bad', 'work', {}), clock)
     expect(clock.pending).toBe(0)
+    const slow = await connected({ states: [], created: 'never' })
+    const abort = new AbortController()
+    const call = slow.manager.call('bad', 'work', {}, { signal: abort.signal })
+    await until(() => slow.server.asked.length > 0, slow.clock)
+    abort.abort(new Error('enough'))
+    await expect(call).rejects.toThrow('enough')
+    slow.clock.advance(4_999)
+    await tick()
+    expect(slow.clock.pending).toBe(1)
+    slow.clock.advance(1)
+    while (slow.clock.pending > 0) await tick()
   })
 })
 

@@ -1,6 +1,6 @@
 // The tools of servers as tools of an agent: their time, how results are read, and what happens where the list changes.
 import type { Tool } from '@tallystick/core'
-import { deriveToolCallId } from '@tallystick/core/vocabulary'
+import { deriveToolCallId, type Json } from '@tallystick/core/vocabulary'
 import type { HttpServer, McpManager, McpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { callContext, endingOf } from '../../one-call.ts'
@@ -32,6 +32,36 @@ describe('the time of a tool', () => {
   ])('given %o and %o, then it is %s', async (more, options, timeoutMs) => {
     const manager = await connected({}, more, options)
     expect(manager.tools[0]?.timeoutMs).toBe(timeoutMs)
+  })
+})
+
+describe('what a server reports while a tool runs', () => {
+  it('given a long message with a secret, and more reports than are passed on, then a thousand come, clean', async () => {
+    const secret = 'swordfish-0123456789'
+    const message = `${secret}\n${'-'.repeat(600)}`
+    const manager = await connected(
+      {
+        'tools/call': ({ id, params, response }) => {
+          const { progressToken } = params['_meta'] as { progressToken: number }
+          const write = (said: object): void =>
+            void response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...said })}\n\n`)
+          response.writeHead(200, { 'content-type': 'text/event-stream' })
+          for (let progress = 0; progress < 1_002; progress++)
+            write({ method: 'notifications/progress', params: { progressToken, progress, message } })
+          write({ id, result: { content: [{ type: 'text', text: 'done' }] } })
+          response.end()
+        },
+      },
+      { secrets: [secret] },
+    )
+    const heard: Json[] = []
+    await manager.call('own', 'work', {}, { onProgress: (data) => void heard.push(data) })
+    expect(heard).toHaveLength(1_000)
+    // 500 characters.
+    expect(heard[0]).toEqual({
+      progress: 0,
+      message: expect.stringMatching(/^\[secret\] -{483} … \(cut\)$/) as string,
+    })
   })
 })
 

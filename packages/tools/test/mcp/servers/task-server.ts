@@ -4,17 +4,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { served, type ServedUrl } from './http-servers.ts'
 
-/** What a server says when it is asked for a task: its state, an error, or nothing, since the connection breaks. */
+/** What a server says when it is asked for a task: its state, an error, that it does not know the session, or nothing. */
 export type Said =
   | { readonly status: string; readonly statusMessage?: string }
   | { readonly error: string }
   | 'break'
+  | 'forget'
 
 /** How a task continues. */
 export interface TaskPlan {
   /** The answers to questions for its state; the last one is repeated. */
   readonly states: readonly Said[]
-  /** What its result is, or the message of the error that it ended with; `'never'`: nothing. */
+  /** What its result is, or the message of the error that it ended with; `'never'`: held back. */
   readonly result?: object | string
   /** The milliseconds between questions that the server wishes for. */
   readonly pollInterval?: number
@@ -28,7 +29,7 @@ export interface TaskPlan {
 export interface TaskServer extends ServedUrl {
   /** The methods of the tools and tasks, in order. */
   readonly asked: string[]
-  /** Creates the tasks whose creation was held back. */
+  /** Answers what was held back. */
   release(): void
 }
 
@@ -39,6 +40,7 @@ interface Request {
 }
 
 const taskId = 'task-1'
+const worked = { content: [{ type: 'text', text: 'worked' }] }
 const dates = { createdAt: '2026-01-01T00:00:00Z', lastUpdatedAt: '2026-01-01T00:00:00Z', ttl: null }
 
 /** Serves the tool `work`; what becomes of a call, `plan` says. */
@@ -55,6 +57,7 @@ export async function taskServer(plan: TaskPlan): Promise<TaskServer> {
     }
     const said = (saying: Said): void => {
       if (saying === 'break') response.destroy()
+      else if (saying === 'forget') response.writeHead(404).end()
       else if ('error' in saying) say({ error: { code: -32_602, message: saying.error } })
       else say({ result: { ...task, ...saying } })
     }
@@ -71,7 +74,7 @@ export async function taskServer(plan: TaskPlan): Promise<TaskServer> {
       case 'tasks/cancel':
         return said({ status: 'cancelled' })
       case 'tasks/result':
-        if (plan.result === 'never') return
+        if (plan.result === 'never') return void held.push(() => say({ result: worked }))
         return typeof plan.result === 'string'
           ? said({ error: plan.result })
           : say({ result: plan.result ?? {} })
@@ -87,7 +90,7 @@ export async function taskServer(plan: TaskPlan): Promise<TaskServer> {
     answer(request, response)
   }
   const server = await served((request, response) => void listener(request, response))
-  return Object.assign(server, { asked, release: () => held.splice(0).forEach((create) => create()) })
+  return Object.assign(server, { asked, release: () => held.splice(0).forEach((answer) => answer()) })
 }
 
 const hello = {
