@@ -3,17 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunId } from '@tallystick/core'
 import type { Outcome } from '@tallystick/core/vocabulary'
-import { formatContent, type DaySpending, type RunSummary, type SessionTotals } from '@tallystick/ledger'
+import type { DaySpending, RunSummary, SessionTotals } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { sampleRunId, sampleFacts, sampleMessage, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it, afterAll, beforeAll } from 'vitest'
 import {
   formatCount,
   formatDuration,
-  toOneLine,
   formatShortDuration,
   formatSpent,
-  formatTable,
   formatTally,
   formatTime,
   formatUsage,
@@ -26,7 +24,6 @@ import {
   formatSessions,
   formatSpending,
 } from '../src/verbs/stats.ts'
-import { formatDifferences } from '../src/view/difference-text.ts'
 import { type ListedRunRow, RunTable, formatWorst } from '../src/view/run-table.ts'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere, tallystickRead } from './kit/tallystick.ts'
@@ -279,79 +276,6 @@ it('counts are shown with their noun, and what is unknown with a question mark',
     '1 request, 0 results, 2 open (a, b)',
   )
   expect(formatTally({ requests: 2, results: 2, open: [] })).toBe('2 requests, 2 results, 0 open')
-})
-
-it('a table has columns of equal width, and one line for each row', () => {
-  expect(
-    formatTable([
-      ['A', 'B', 'C'],
-      ['long', 'x\n\ty', '界'],
-      ['界界', '', 'last is free'],
-      ['two', 'cells'],
-    ]),
-  ).toBe(lines('A     B      C', 'long  x y    界', '界界         last is free', 'two   cells'))
-  expect(formatTable([])).toBe('')
-})
-
-it('what is not text is named by its type, and by what it is found by', () => {
-  expect(
-    formatContent([
-      { type: 'text', text: 'See' },
-      { type: 'image', mediaType: 'image/png', data: 'x' },
-      { type: 'image', mediaType: 'image/png', url: 'https://x/' },
-      {
-        type: 'file',
-        mediaType: 'application/pdf',
-        name: 'a.pdf',
-        providerFile: { provider: 'p', id: 'f1' },
-      },
-      { type: 'file', mediaType: 'text/csv', data: 'x' },
-    ]),
-  ).toBe('See\n[image/png]\n[image/png, https://x/]\n[application/pdf, a.pdf, kept by p as f1]\n[text/csv]')
-  expect(toOneLine(' a\n\n b ', 9)).toBe('a b')
-  expect(['abcde', 'abcdef'].map((text) => toOneLine(text, 5))).toEqual(['abcde', 'abcd…'])
-  expect(toOneLine(`x${' '.repeat(500)}y`, 5)).toBe('x …')
-})
-
-describe('where two events differ', () => {
-  const sides = ['recorded', 'happened'] as const
-  const text = (path: string, recorded: unknown, happened: unknown) =>
-    formatDifferences([{ path, recorded, happened }], sides)
-
-  it('both values are shown, from a little before where they part', () => {
-    expect(text('$.a', 1, undefined)).toBe(lines('  $.a', '    recorded 1', '    happened nothing'))
-    const same = 'x'.repeat(50)
-    expect(text('$.a', `${same}1`, `${same}2`)).toBe(
-      lines('  $.a', `    recorded …${'x'.repeat(40)}1"`, `    happened …${'x'.repeat(40)}2"`),
-    )
-    expect(text('$.a', `${'x'.repeat(39)}1`, `${'x'.repeat(39)}2`)).toBe(
-      lines('  $.a', `    recorded "${'x'.repeat(39)}1"`, `    happened "${'x'.repeat(39)}2"`),
-    )
-  })
-
-  it('lines of a text are shown below each other, twelve at most', () => {
-    const many = Array.from({ length: 14 }, (_, index) => `l${index}`)
-    expect(text('$.a, from line 2', many.join('\n'), undefined)).toBe(
-      lines(
-        ...[
-          '  $.a, from line 2',
-          '    recorded l0',
-          ...many.slice(1, 12).map((line) => `             ${line}`),
-        ],
-        ...['             … 2 more lines', '    happened nothing'],
-      ),
-    )
-  })
-
-  it('twenty are shown at most', () => {
-    const many = (count: number) =>
-      Array.from(
-        { length: count },
-        (_, index) => ({ path: `$.a${index}`, recorded: 1, happened: 2 }) as never,
-      )
-    expect(formatDifferences(many(20), sides).split('\n')).toHaveLength(61)
-    expect(formatDifferences(many(22), sides).split('\n').slice(60)).toEqual(['  and 2 more', ''])
-  })
 })
 
 // Lists of more runs than are looked up at once, and what the list says where there are no runs, or more.

@@ -1,14 +1,7 @@
-// The parts of a request to Anthropic, one at a time: marks of the prompt cache, betas, blocks, and the halves of its own tools.
-import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
+// The parts of a request to Anthropic, one at a time: marks of the prompt cache, betas, and the halves of its own tools.
 import { describe, expect, it } from 'vitest'
 import { listBetas, markCache } from '../src/anthropic/request.ts'
-import {
-  readCaller,
-  toContentBlocks,
-  toResultBlock,
-  readServerHalf,
-  toTextBlock,
-} from '../src/anthropic/messages.ts'
+import { readCaller, readServerHalf } from '../src/anthropic/messages.ts'
 
 const text = (words: string) => ({ type: 'text', text: words })
 const user = (...words: string[]) => ({ role: 'user' as const, content: words.map(text) })
@@ -101,93 +94,6 @@ describe('the betas of a request', () => {
   ])('hold what %s in a reply needs', (_what, block, needed) => {
     expect(betas(reply(block, { type: 'text' }))).toEqual(needed)
     expect(betas({ messages: [{ role: 'user', content: [block] }] })).toEqual([])
-  })
-})
-
-describe('what a user sends, or a tool answers', () => {
-  const blocks = (part: object, citations = false) =>
-    toContentBlocks([part as UserPart | ResultPart], citations)
-  const base64 = (words: string) => Buffer.from(words).toString('base64')
-
-  it('is not a block where it is a blank text, and whole characters else', () => {
-    expect([toTextBlock(''), toTextBlock(' \n\t')]).toEqual([[], []])
-    expect(toTextBlock(' a ')).toEqual([text(' a ')])
-    expect(toTextBlock('a\ud800')).toEqual([text('a\ufffd')])
-  })
-
-  it.each<readonly [string, object, object]>([
-    ['jpeg', { mediaType: 'image/jpeg', data: 'QQ==' }, { media_type: 'image/jpeg', data: 'QQ==' }],
-    ['jpg', { mediaType: 'IMAGE/JPG; q=1', data: 'QQ==' }, { media_type: 'image/jpeg', data: 'QQ==' }],
-    ['png', { mediaType: 'image/png', data: 'QQ==' }, { media_type: 'image/png', data: 'QQ==' }],
-    ['gif', { mediaType: 'image/gif', data: 'QQ==' }, { media_type: 'image/gif', data: 'QQ==' }],
-    ['webp', { mediaType: 'image/webp', data: 'QQ==' }, { media_type: 'image/webp', data: 'QQ==' }],
-  ])('is an image of a type that the vendor takes: %s', (_type, part, source) => {
-    expect(blocks({ type: 'image', ...part })).toEqual([
-      { type: 'image', source: { type: 'base64', ...source } },
-    ])
-  })
-
-  it('is an image by its address, and in words where it is of another type or without data', () => {
-    const url = 'https://a.example/x.png'
-    expect(blocks({ type: 'image', mediaType: 'image/tiff', url })).toEqual([
-      { type: 'image', source: { type: 'url', url } },
-    ])
-    for (const part of [
-      { mediaType: 'image/tiff', data: 'QQ==' },
-      { mediaType: 'image/png', data: '' },
-      { mediaType: 'image/png' },
-    ])
-      expect(blocks({ type: 'image', ...part })).toMatchObject([{ type: 'text' }])
-  })
-
-  it.each([
-    ...['text/plain', 'text/csv', 'application/json', 'application/xml', 'application/yaml'],
-    ...['application/x-yaml', 'application/javascript', 'application/typescript', 'application/toml'],
-    ...['application/x-ndjson', 'application/sql', 'TEXT/HTML; charset=utf-8'],
-  ])('is a document of text where it is a file of %s', (mediaType) => {
-    expect(blocks({ type: 'file', mediaType, data: base64('häh'), name: 'n' }, true)).toEqual([
-      {
-        type: 'document',
-        source: { type: 'text', media_type: 'text/plain', data: 'häh' },
-        title: 'n',
-        citations: { enabled: true },
-      },
-    ])
-    expect(blocks({ type: 'file', mediaType, data: base64(' \n') })).toMatchObject([{ type: 'text' }])
-    expect(blocks({ type: 'file', mediaType, url: 'https://a.example/x' })).toMatchObject([{ type: 'text' }])
-  })
-
-  it('is a document where it is a PDF, by its address first', () => {
-    const pdf = { type: 'file', mediaType: 'application/pdf' }
-    const url = 'https://a.example/x.pdf'
-    expect(blocks({ ...pdf, url, data: 'QQ==', name: '' })).toEqual([
-      { type: 'document', source: { type: 'url', url } },
-    ])
-    expect(blocks({ ...pdf, data: 'QQ==' })).toEqual([
-      { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'QQ==' } },
-    ])
-    for (const part of [pdf, { ...pdf, data: '' }, { ...pdf, mediaType: 'application/jsonl', data: 'QQ==' }])
-      expect(blocks(part)).toMatchObject([{ type: 'text' }])
-  })
-
-  it('is a result, with what it holds, or that it ended without output', () => {
-    const result = (outcome: string, content: readonly object[]) =>
-      toResultBlock({ toolCallId: 'c', name: 'f', outcome, content } as never, false, (id) => id)
-    const base = { type: 'tool_result', tool_use_id: 'c' }
-    expect(result('success', [])).toEqual(base)
-    expect(result('success', [text('x')])).toEqual({ ...base, content: [text('x')] })
-    expect(result('failed', [text('x'), text(' ')])).toEqual({
-      ...base,
-      content: [text('x')],
-      is_error: true,
-    })
-    expect(result('denied', [])).toEqual({
-      ...base,
-      content: [text('The call ended as denied, without output.')],
-      is_error: true,
-    })
-    const image = { type: 'image', mediaType: 'image/png', data: 'QQ==' }
-    expect(result('failed', [image])).toMatchObject({ content: [{ type: 'text' }], is_error: true })
   })
 })
 

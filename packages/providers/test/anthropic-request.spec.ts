@@ -202,7 +202,7 @@ describe('calls and their results', () => {
 
 describe('images and files of the user', () => {
   const sent = (part: Loose) => body([{ role: 'user', parts: [part] }]).messages[0].content[0]
-  it.each([
+  it.each<[Loose, object]>([
     [
       { type: 'image', mediaType: 'image/jpg', data: 'aGk=' },
       { type: 'image', source: { type: 'base64', media_type: 'image/jpeg', data: 'aGk=' } },
@@ -218,6 +218,14 @@ describe('images and files of the user', () => {
     [
       { type: 'file', mediaType: 'text/csv; charset=utf-8', data: btoa('a,b'), name: 'a.csv' },
       { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'a,b' }, title: 'a.csv' },
+    ],
+    ...['image/gif', 'image/webp'].map((mediaType): [Loose, object] => [
+      { type: 'image', mediaType, data: 'aGk=' },
+      { type: 'image', source: { type: 'base64', media_type: mediaType, data: 'aGk=' } },
+    ]),
+    [
+      { type: 'file', mediaType: 'application/pdf', data: 'aGk=', name: '' },
+      { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' } },
     ],
   ])('%o goes as %o', (part, block) => {
     expect(sent(part)).toEqual(block)
@@ -285,46 +293,5 @@ describe('tools', () => {
     const sent = body([user('x')], { providerTools: [search] }, { tools })
     expect(sent.tools[1]).toEqual(search)
     expect(sent.tools[0].name).toMatch(/^get_weather_[0-9a-f]{8}$/)
-  })
-})
-
-describe('the prompt cache', () => {
-  const mark = { type: 'ephemeral' }
-  const messages = [
-    user('One'),
-    assistant([{ type: 'text', text: 'Two' }]),
-    user('Three'),
-    assistant([{ type: 'text', text: 'Four' }]),
-    user('Five'),
-  ]
-
-  it('is marked after the instructions and after the last two messages of the user', () => {
-    const sent = body(messages, { promptCache: '5m' })
-    expect(sent.system).toEqual([{ ...text('Be brief.'), cache_control: mark }])
-    expect(sent.messages.map(({ content }: Loose) => content.at(-1).cache_control)).toEqual([
-      undefined,
-      undefined,
-      mark,
-      undefined,
-      mark,
-    ])
-  })
-
-  it('is marked after the tools where there are no instructions', () => {
-    const tools = ['a', 'b'].map((name) => ({ name, description: 'x', inputSchema: { type: 'object' } }))
-    const sent = body(messages, { promptCache: '1h' }, { tools, instructions: '' })
-    expect(sent.tools.map((tool: Loose) => tool.cache_control)).toEqual([
-      undefined,
-      { type: 'ephemeral', ttl: '1h' },
-    ])
-  })
-
-  it('can be turned off, and changes nothing but its marks', () => {
-    expect(JSON.stringify(body(messages, { promptCache: 'off' }))).not.toContain('cache_control')
-    const marked = JSON.stringify(body(messages, { promptCache: '5m' })).replaceAll(
-      ',"cache_control":{"type":"ephemeral"}',
-      '',
-    )
-    expect(JSON.parse(marked)).toEqual(body(messages, { promptCache: 'off' }))
   })
 })

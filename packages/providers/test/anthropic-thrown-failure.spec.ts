@@ -5,7 +5,6 @@ import { toStreamFailure, toProviderError } from '../src/anthropic/failure.ts'
 
 describe('an answer that a client threw as an error', () => {
   const facts = { now: 1_000, requestId: 'req_of_the_call' }
-  const headersOf = (given: Record<string, string>) => ({ get: (name: string) => given[name] ?? null })
   interface Thrown {
     readonly status?: number
     readonly headers?: { get: (name: string) => string | null }
@@ -93,19 +92,6 @@ describe('an answer that a client threw as an error', () => {
     }
   })
 
-  it('is tried again as its headers say, after the time that they ask for', () => {
-    const asked = { 'x-should-retry': 'true', 'retry-after': '3' }
-    expect(failure({ status: 400, headers: headersOf(asked) })).toMatchObject({
-      ...{ class: 'invalid_request', retryable: true, retryAfterMs: 3_000 },
-    })
-    expect(failure({ status: 500, headers: headersOf({ 'x-should-retry': 'false' }) }).retryable).toBe(false)
-    for (const headers of [headersOf({ 'x-should-retry': 'maybe' }), undefined]) {
-      const silent = failure({ status: 429, headers: headers as never })
-      expect(silent).toMatchObject({ class: 'rate_limited', retryable: true })
-      expect(silent).not.toHaveProperty('retryAfterMs')
-    }
-  })
-
   it('without a status is a reply that broke off where it has a type, else a connection that did not come about', () => {
     const broken = failure({ type: 'overloaded_error', error: { error: { message: 'Too busy' } } })
     expect(broken).toEqual({
@@ -128,16 +114,6 @@ describe('an answer that a client threw as an error', () => {
       expect(failure({ name })).toMatchObject({ class: 'timeout', retryable: true })
       expect(failure({ name }).message).toContain('No answer came in time. Try again')
     }
-  })
-
-  it('is no answer of a client where one of its marks is missing', () => {
-    for (const missing of ['status', 'headers', 'error']) {
-      const error: Record<string, unknown> & Error = thrown({ status: 429 }) as never
-      delete error[missing]
-      expect(toProviderError(error, facts)).toMatchObject({ class: 'protocol', retryable: false })
-    }
-    const plain = { status: 429, headers: undefined, error: {} }
-    expect(toProviderError(plain, facts)).toMatchObject({ class: 'protocol', retryable: false })
   })
 
   it('of a client without a key, or in a browser, says what to do', () => {

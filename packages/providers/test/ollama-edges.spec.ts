@@ -282,14 +282,6 @@ describe('a failure of Ollama', () => {
     },
   )
 
-  it('has the id of the request and the wait where the server says them, and nothing else', () => {
-    expect(refused('', { 'x-request-id': 'r', 'retry-after': '2' })).toMatchObject({
-      ...{ requestId: 'r', retryAfterMs: 2000 },
-    })
-    const { requestId, retryAfterMs } = refused('')
-    expect([requestId, retryAfterMs]).toEqual([undefined, undefined])
-  })
-
   it('stays as it is where it is one already', () => {
     const failure = toStreamFailure('x')
     expect(toProviderError(failure)).toBe(failure)
@@ -349,37 +341,6 @@ describe('the address of an Ollama server', () => {
     }
     for (const host of [':x', 'http://', 'a b', 'http://a:x', 'a:x:']) {
       expect([host, isAddress(host)]).toEqual([host, false])
-    }
-  })
-})
-
-describe('an option of another name', () => {
-  it.each([
-    ['options', 'parameters'],
-    ['num_ctx', 'contextTokens'],
-    ['think', 'thinking'],
-    ['keep_alive', 'keepAlive'],
-    ['temperature', 'parameters.temperature'],
-    ['seed', 'parameters.seed'],
-    ['stop', 'parameters.stop'],
-    ['baseUrl', 'baseURL'],
-    ['url', 'baseURL'],
-    ['host', 'baseURL'],
-    ['endpoint', 'baseURL'],
-    ['maxTokens', 'maxOutputTokens'],
-    ['max_tokens', 'maxOutputTokens'],
-    ['key', 'apiKey'],
-    ['timeout', 'responseTimeoutMs'],
-  ])('%s is refused with the name that it has here: %s', (name, known) => {
-    expect(() => ollama('m', { [name]: 'x' })).toThrow(`Did you mean ${known}?`)
-  })
-
-  it('of a wrong kind is refused, and of either right kind is taken', () => {
-    for (const thinking of [true, 'high', undefined] as const) ollama('m', { thinking })
-    for (const keepAlive of ['10m', 60, undefined]) ollama('m', { keepAlive })
-    const wrong = [{ thinking: 7 }, { thinking: {} }, { keepAlive: true }, { keepAlive: [] }]
-    for (const options of [...wrong, { apiKey: 7 }, { parameters: 'x' }, { contextTokens: '5' }]) {
-      expect(() => ollama('m', options as never)).toThrow(/expected/)
     }
   })
 })

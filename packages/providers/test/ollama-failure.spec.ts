@@ -66,11 +66,6 @@ describe('a refusal over HTTP', () => {
     })
   })
 
-  it('of half a megabyte is read to its beginning only, and ends', async () => {
-    const failure = await refused(500, 'x'.repeat(500_000), { 'content-type': 'text/plain' })
-    expect(failure).toMatchObject({ class: 'server', retryable: true, status: 500 })
-  })
-
   it('that breaks off in its words is known by its status', async () => {
     const server = await serve({ status: 503, pieces: ['{"error": "server b'], ending: 'break' })
     const { failure } = await collect(ollama('qwen-test', { baseURL: server.url }))

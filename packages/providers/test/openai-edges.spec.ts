@@ -1,14 +1,11 @@
 import { ProviderError } from '@tallystick/core'
-import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
-import { nineAlphanumeric } from '../src/openai/chat-messages.ts'
 import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
-import { toStreamFailure, readRequestId } from '../src/openai/failure.ts'
+import { toStreamFailure } from '../src/openai/failure.ts'
 import { resolveQuirks } from '../src/openai/options.ts'
 import { findRefusedField, toSamplingFields } from '../src/openai/request.ts'
 import { findFallback } from '../src/openai/responses-request.ts'
-import { createCallIds } from '../src/shared/request.ts'
 import { callsOf, textShown, deltasOf } from './kit/collect.ts'
 import { user } from './kit/history.ts'
 import { foldResponse, foldChat } from './kit/openai-fold.ts'
@@ -124,38 +121,6 @@ describe('the ways of a server', () => {
   })
 })
 
-describe('ids of nine letters and digits', () => {
-  const id = (ordinal: number) => `call_${'a'.repeat(32)}_1_1_${ordinal}` as ToolCallId
-  const ids = (...own: readonly (string | undefined)[]): readonly string[] => {
-    const calls = own.map((ownId, index) => ({
-      toolCallId: id(index),
-      ...(ownId !== undefined && { ownId }),
-    }))
-    const found = createCallIds(calls, nineAlphanumeric)
-    return calls.map(({ toolCallId }) => found.get(toolCallId) ?? '')
-  }
-
-  it('are the call’s own where they are of that kind and not taken', () => {
-    const given = ids('abcDEF123', 'abcDEF123', 'abcDEF12', 'abcDEF1234', 'abcDEF_23', undefined)
-    expect(given[0]).toBe('abcDEF123')
-    expect(new Set(given).size).toBe(given.length)
-    for (const each of given) expect(each).toMatch(/^[a-zA-Z0-9]{9}$/)
-    expect(ids('x', undefined)).toEqual(ids(undefined, 'y'))
-    const [first = ''] = ids(undefined)
-    // An id that another call has taken is made anew.
-    const taken = createCallIds(
-      [{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }],
-      nineAlphanumeric,
-    )
-    expect([taken.get(id(5)), taken.get(id(0)) === first]).toEqual([first, false])
-  })
-
-  it('are one for each call, however often it is listed', () => {
-    const twice = [{ toolCallId: id(1) }, { toolCallId: id(1), ownId: 'abcDEF123' }]
-    expect([...createCallIds(twice, nineAlphanumeric).values()]).toEqual(ids(undefined, undefined).slice(1))
-  })
-})
-
 describe('how a model is to write', () => {
   const ways = { maxStop: 2, seedField: 'random_seed' } as const
   const reported = (
@@ -263,39 +228,6 @@ describe('a request that was refused for one thing', () => {
   })
 })
 
-describe('a failure of a service like OpenAI', () => {
-  it.each([
-    [{ code: 429, message: 'm' }, 'rate_limited', ': "m"'],
-    [{ code: '401', message: 'm' }, 'authentication', 'm'],
-    [{ code: 400, message: 'm' }, 'invalid_request', 'm'],
-    [{ code: 599, message: 'm' }, 'server', 'm'],
-    [{ code: 399, message: 'm' }, 'server', 'm'],
-    [{ code: 600, message: 'm' }, 'server', 'm'],
-    [{ code: 400.5, message: 'm' }, 'server', 'm'],
-    [{ code: 'slow_down', message: 'm' }, 'overloaded', '(slow_down)'],
-    [{ type: 'overloaded_error', message: 'm' }, 'overloaded', '(overloaded_error)'],
-    [{ type: 'invalid_request_error', message: 'm' }, 'invalid_request', 'm'],
-    [{ type: 'BadRequestError', message: 'm' }, 'invalid_request', 'm'],
-    [{ message: { detail: 'within' } }, 'server', 'within'],
-    [{ detail: 'beside' }, 'server', 'beside'],
-    [{ message: 'first', detail: 'second' }, 'server', 'first'],
-    ['a text', 'server', 'a text'],
-    [null, 'server', 'broke the reply off'],
-  ])('in the stream: %j is %s', (error, failureClass, shown) => {
-    const failure = toStreamFailure(error)
-    expect(failure.class).toBe(failureClass)
-    expect(failure.message).toContain(shown.replace(/^: "|"$/g, ''))
-  })
-
-  it('bears the id of the request under the first name that has one', () => {
-    expect(readRequestId(new Headers({ 'apim-request-id': 'c' }))).toBe('c')
-    expect(readRequestId(new Headers({ 'apim-request-id': 'c', 'request-id': 'b' }))).toBe('b')
-    expect(readRequestId(new Headers({ 'request-id': 'b', 'x-request-id': 'a' }))).toBe('a')
-    expect(readRequestId(new Headers({ 'request-id': 'b', 'x-request-id': '' }))).toBe('b')
-    expect(readRequestId(new Headers())).toBeUndefined()
-  })
-})
-
 describe('options that contradict each other, or are called otherwise', () => {
   it('a client together with what it would ignore is refused', () => {
     const client = {
@@ -318,16 +250,6 @@ describe('options that contradict each other, or are called otherwise', () => {
       openai('m', { apiKey: 'k', conversation: 'c', chain: false }),
       openai('m', { apiKey: 'k', chain: true }),
     ]).toHaveLength(2)
-  })
-
-  it.each([
-    [() => openai('m', { reasoningEffort: 'low' } as never), 'reasoning.effort'],
-    [() => openaiChat('m', { reasoning: 'low' } as never), 'reasoningEffort'],
-    [() => openaiChat('m', { effort: 'low' } as never), 'reasoningEffort'],
-    [() => openai('m', { timeout: 5 } as never), 'responseTimeoutMs'],
-    [() => openaiChat('m', { endpoint: 'x' } as never), 'baseURL'],
-  ])('another name is refused with the one that it has here: %#', (make, known) => {
-    expect(make).toThrow(`Did you mean ${known}?`)
   })
 
   it('a server of a name that is not known is refused', () => {

@@ -61,16 +61,6 @@ describe('an answer that an OpenAI client threw as an error', () => {
     expect(failure({ status: 400, error }).message).toContain(message)
   })
 
-  it('is tried again as its headers say, after the time that they ask for', () => {
-    const asked = headersOf({ 'x-should-retry': 'true', 'retry-after': '3' })
-    expect(failure({ status: 400, headers: asked })).toMatchObject({
-      ...{ class: 'invalid_request', status: 400, retryable: true, retryAfterMs: 3_000 },
-    })
-    expect(failure({ status: 500, headers: headersOf({ 'x-should-retry': 'false' }) }).retryable).toBe(false)
-    expect(failure({ status: 500 }).toFailure()).not.toHaveProperty('retryAfterMs')
-    expect(failure({ status: 500 })).toMatchObject({ class: 'server', retryable: true })
-  })
-
   it('without a status is a reply that broke off, or a connection that did not come about', () => {
     const broken = failure({ error: { code: 'server_error', message: 'Oops.' } })
     expect(broken.toFailure()).toEqual({
@@ -86,14 +76,6 @@ describe('an answer that an OpenAI client threw as an error', () => {
     expect(failure({})).toMatchObject({ class: 'network', requestId: 'req_of_the_call' })
     for (const message of ['Request timed out.', 'timeout', 'Timed Out']) {
       expect(failure({ message })).toMatchObject({ class: 'timeout', retryable: true })
-    }
-  })
-
-  it('is no answer of a client where one of its marks is missing', () => {
-    for (const missing of ['status', 'headers', 'error']) {
-      const error = thrown({ status: 429 }) as Error & Record<string, unknown>
-      delete error[missing]
-      expect(toProviderError(error, facts)).toMatchObject({ class: 'protocol', retryable: false })
     }
   })
 

@@ -22,7 +22,7 @@ import {
 import { api, provider, readOpaque, type WireBlock, type WireTurn } from './client.ts'
 
 /** Renders what a user wrote, or a tool returned. Leaves out blank text, which the vendor refuses. */
-export function toContentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
+function toContentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
   return parts.flatMap((part) => {
     switch (part.type) {
       case 'text':
@@ -70,7 +70,7 @@ function toFileBlock(part: FilePart, citations: boolean): WireBlock[] {
 }
 
 /** Renders a result. The vendor takes nothing but text in an error. */
-export function toResultBlock(
+function toResultBlock(
   { toolCallId, outcome, content: parts }: ToolResult,
   citations: boolean,
   toWireId: Binding['toWireId'],

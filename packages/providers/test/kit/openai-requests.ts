@@ -1,5 +1,5 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import type { AssistantPart, JsonObject, Opaque } from '@tallystick/core/vocabulary'
+import type { AssistantPart, Opaque } from '@tallystick/core/vocabulary'
 import { resolveQuirks } from '../../src/openai/options.ts'
 import {
   renderRequest as renderChat,
@@ -79,16 +79,4 @@ export function text(words: string, more: object = {}): AssistantPart {
 /** The part of a reply that the Responses wire needs back: an item, and its place. */
 export function kept(item: object, at: number, more: object = {}): { readonly opaque: Opaque } {
   return { opaque: carriedAs('responses', { item, at, ...more }) }
-}
-
-/** The tool that recordings ask for a capital. */
-export const capital = {
-  name: 'get_capital',
-  description: '',
-  inputSchema: {
-    type: 'object',
-    properties: { country: { type: 'string' } },
-    required: ['country'],
-    additionalProperties: false,
-  } as JsonObject,
 }

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { dataRecord, sseRecord } from '../bytes.ts'
-import type { Loose } from '../loose.ts'
 
 const root = resolve(import.meta.dirname, '../../../../..')
 
@@ -24,9 +23,4 @@ export function recordedBytes(file: string, folder: string): Uint8Array {
   const chat = folder === 'openai-chat' || folder === 'openai-compatible'
   const body = chat ? events.map(dataRecord).join('') + 'data: [DONE]\n\n' : events.map(sseRecord).join('')
   return new TextEncoder().encode(body)
-}
-
-/** The request that a recording answered. */
-export function recordedRequest(file: string, folder: string): Loose {
-  return JSON.parse(readFileSync(join(recordings, folder, file), 'utf8'))
 }
