@@ -1,10 +1,10 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import type { Self } from '@tallystick/inspector'
 import { exportEvents } from '@tallystick/ledger'
-import { type Principal, permissions, requireVisible } from './http/principal.ts'
+import { type Principal, permissions } from './http/principal.ts'
 import { createMalformedError, RefusedRequestError } from './http/problem.ts'
 import type { Routes } from './http/routes.ts'
-import { isPermitted, listAgents, requirePermission, respondJson, type Served } from './http/served.ts'
+import { isPermitted, listAgents, respondJson, type Served } from './http/served.ts'
 
 /** The page that shows runs. */
 export interface InspectorOptions {
@@ -109,15 +109,13 @@ export function addExport(routes: Routes): void {
     '/runs/:run/export',
     {
       operationId: 'exportRun',
-      summary:
-        'A file with the events of a run, or with a page that shows it and its child runs. Needs the permission `inspect`.',
+      summary: 'A file with the events of a run, or with a page that shows it and its child runs.',
+      permission: 'inspect',
       parameters: ['format'],
       answers: { 200: 'The file.' },
       media: ['application/jsonl', 'text/html'],
     },
-    async ({ principal, req }) => {
-      requirePermission(principal, 'inspect')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       const format = req.query('format') ?? 'events'
       if (format !== 'events' && format !== 'html') throw createMalformedError('format is events or html.')
       const { media, ending, read } = exportFormats[format]

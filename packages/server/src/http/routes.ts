@@ -1,9 +1,10 @@
+import type { RunId } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Hono, HonoRequest } from 'hono'
 import * as z from 'zod'
-import type { Principal } from './principal.ts'
+import { type Permission, type Principal, requireVisible } from './principal.ts'
 import { readBody } from './request.ts'
-import { respondJson, type RequestScope, type Served } from './served.ts'
+import { requirePermission, respondJson, type RequestScope, type Served } from './served.ts'
 
 /** The body of a request: its name, its check, and an example that passes it. */
 interface DescribedBody<Body> {
@@ -17,6 +18,8 @@ export interface Operation<Body = never> {
   readonly operationId: string
   readonly summary: string
   readonly body?: DescribedBody<Body>
+  /** The permission that a caller needs. */
+  readonly permission?: Permission
   /** Parameters of the query string, and headers, by their names. */
   readonly parameters?: readonly ParameterName[]
   /** The meaning of each status of success. */
@@ -110,6 +113,8 @@ export const startParameters: readonly ParameterName[] = ['Idempotency-Key', 'tr
 /** A request to a route. */
 export interface Call<Path extends string, Body> {
   readonly principal: Principal
+  /** The run that the path names: one that the caller sees. */
+  readonly runId: Path extends `/runs/:run${string}` ? RunId : undefined
   readonly req: HonoRequest<Path>
   readonly readBody: (requireSigned?: (text: string) => Promise<void>) => Promise<Body>
 }
@@ -147,14 +152,20 @@ export class Routes {
     answer: Answer<Path, Body>,
   ): void {
     this.#described.push({ method, path, operation: operation as Operation })
-    this.#app.on(method, path, (context) =>
-      answer({
-        principal: context.get('principal'),
+    const { body, permission } = operation
+    const { ledger, body: limits } = this.served
+    this.#app.on(method, path, async (context) => {
+      const principal = context.get('principal')
+      if (permission !== undefined) requirePermission(principal, permission)
+      const named = path.startsWith('/runs/:run') ? context.req.param('run') : undefined
+      const runId = named === undefined ? undefined : await requireVisible(ledger, principal, named)
+      return await answer({
+        principal,
+        runId: runId as Call<Path, Body>['runId'],
         req: context.req,
-        readBody: (requireSigned) =>
-          readBody(context.req.raw, operation.body!.schema, this.served.body, requireSigned),
-      }),
-    )
+        readBody: (requireSigned) => readBody(context.req.raw, body!.schema, limits, requireSigned),
+      })
+    })
   }
 
   /** The first segments of all paths. */
@@ -243,7 +254,7 @@ const openAiError = {
 const schemasAt = '#/components/schemas/'
 
 function describe(operation: Operation, path: string): object {
-  const { operationId, summary, body, parameters: names = [], answers, fields = [] } = operation
+  const { operationId, summary, permission, body, parameters: names = [], answers, fields = [] } = operation
   const { media, stream, events, errors, isPage } = operation
   const answer = {
     type: 'object',
@@ -270,7 +281,7 @@ function describe(operation: Operation, path: string): object {
   })
   return {
     operationId,
-    summary,
+    summary: permission === undefined ? summary : `${summary} Needs the permission \`${permission}\`.`,
     ...(isPage && { security: [] }),
     parameters: [...inPath, ...others],
     ...(body && {

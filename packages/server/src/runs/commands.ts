@@ -10,7 +10,7 @@ import { decide } from '@tallystick/core/machine'
 import { extractRunId, type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { concatMap, filter, firstValueFrom, startWith } from 'rxjs'
 import * as z from 'zod'
-import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
+import { toCallerKey, type Permission, type Principal } from '../http/principal.ts'
 import { createMalformedError, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { respondJson, requireDriving, requirePermission, type Served } from '../http/served.ts'
@@ -159,8 +159,7 @@ export function addCommands(routes: Routes): void {
         answers: { 200: 'The run has taken the command.' },
         fields: ['accepted'],
       },
-      async ({ principal, req, readBody }) => {
-        const runId = await requireVisible(ledger, principal, req.param('run'))
+      async ({ principal, runId, req, readBody }) => {
         const given = await readBody()
         const key = toCallerKey(principal, req.header('idempotency-key'))
         const command = route.toCommand(given, { by: principal.name, receipt: key ?? crypto.randomUUID() })
@@ -174,14 +173,13 @@ export function addCommands(routes: Routes): void {
     {
       operationId: 'giveFeedback',
       summary: 'Records what the caller says of a run that has ended: a score, a note, or both.',
+      permission: 'feedback',
       parameters: ['Idempotency-Key'],
       body: { name: 'Feedback', schema: feedback, example: { score: 1, note: 'Right, and short.' } },
       answers: { 200: 'The feedback is on record.' },
       fields: ['accepted'],
     },
-    async ({ principal, req, readBody }) => {
-      requirePermission(principal, 'feedback')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ principal, runId, req, readBody }) => {
       const given = { ...(await readBody()), by: principal.name }
       const key = toCallerKey(principal, req.header('idempotency-key'))
       requireAccepted(await runtime.feedback(runId, given, omitUndefined({ key })))
@@ -193,6 +191,7 @@ export function addCommands(routes: Routes): void {
     {
       operationId: 'resumeRun',
       summary: 'Takes up an interrupted run.',
+      permission: 'resume',
       // `takeOver` does not wait for the lease of a process that may have died.
       body: {
         name: 'Resume',
@@ -202,9 +201,7 @@ export function addCommands(routes: Routes): void {
       answers: { 202: 'The run is taken up.' },
       fields: ['accepted'],
     },
-    async ({ principal, req, readBody }) => {
-      requirePermission(principal, 'resume')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, readBody }) => {
       const { takeOver = false } = await readBody()
       await requireResumable(ledger, runId, takeOver)
       if (served.wake) {

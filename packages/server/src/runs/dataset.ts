@@ -3,7 +3,7 @@ import type { CasePage } from '@tallystick/inspector'
 import { requireVisible } from '../http/principal.ts'
 import { createMalformedError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
-import { maxPage, maxPageLength, requirePermission, respondJson } from '../http/served.ts'
+import { maxPage, maxPageLength, respondJson } from '../http/served.ts'
 import { listParameters, readAskedList } from './list.ts'
 
 /** Adds the route that makes cases of runs, as the list of runs finds them. */
@@ -15,13 +15,13 @@ export function addDataset(routes: Routes): void {
     {
       operationId: 'collectCases',
       summary:
-        'Runs as cases of an evaluation, with secrets masked: a page of those that the filters let through, the newest first, or those of `run`. A page of 1 MB ends early; the last one has no `before`. Needs the permission `inspect`.',
+        'Runs as cases of an evaluation, with secrets masked: a page of those that the filters let through, the newest first, or those of `run`. A page of 1 MB ends early; the last one has no `before`.',
+      permission: 'inspect',
       parameters: ['run', ...listParameters],
       answers: { 200: 'The cases, and the runs that make none.' },
       fields: ['cases', 'leftOut'],
     },
     async ({ principal, req }) => {
-      requirePermission(principal, 'inspect')
       const named = req.queries('run')
       if (named && named.length > maxPage)
         throw createMalformedError(

@@ -3,7 +3,7 @@ import { parseRunId } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 import { requireVisible } from '../http/principal.ts'
 import type { Routes } from '../http/routes.ts'
-import { requirePermission, respondJson } from '../http/served.ts'
+import { respondJson } from '../http/served.ts'
 import { id } from './schema.ts'
 
 /** Drives a run for a stretch. */
@@ -35,6 +35,7 @@ export function addDrive(routes: Routes): void {
     {
       operationId: 'driveRun',
       summary: 'Drives a run until it rests, or for `maxMs`.',
+      permission: 'drive',
       body: { name: 'Drive', schema: driveBody, example: { runId: '0190a0d2-04d4-72fd-99e7-7861fc19641d' } },
       answers: {
         200: 'The run rests: it is `done`, `waiting`, `parked`, or `handedBack` to be driven again; or another process has it (`lost`).',
@@ -42,7 +43,6 @@ export function addDrive(routes: Routes): void {
       fields: ['status', 'runId', 'seq', 'pending'],
     },
     async ({ principal, readBody }) => {
-      requirePermission(principal, 'drive')
       const { runId: text, start, maxMs = defaultMaxMs } = await readBody()
       const runId = parseRunId(text)
       const isNew = start !== undefined && runId !== undefined && (await ledger.head(runId)) === undefined

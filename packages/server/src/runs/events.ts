@@ -4,7 +4,7 @@ import { followChanges, followAllChanges } from '@tallystick/core/store-kit'
 import { isAfterEnd, type TailCursor, type TailedEvent } from '@tallystick/core/vocabulary'
 import type { HonoRequest } from 'hono'
 import { map } from 'rxjs'
-import { isVisible, requireVisible } from '../http/principal.ts'
+import { isVisible } from '../http/principal.ts'
 import { createMalformedError, createRunNotFoundError } from '../http/problem.ts'
 import type { Operation, Routes } from '../http/routes.ts'
 import { respondJson, maxPage, maxPageLength, parseNumber } from '../http/served.ts'
@@ -38,8 +38,7 @@ export function addEvents(routes: Routes): void {
         'Each event of the run, with its `seq` as id. If the server has `liveText`, also events named `live_text` without an id: `{ turn, attempt, part, text, replaces? }`, the text of a reply before it is on record.',
       ...pageOrStream,
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       const last = req.header('last-event-id')
       const after = parseNumber('after', last === '' ? undefined : (last ?? req.query('after'))) ?? 0
       if (!wantsStream(req)) return respondJson(await readRunPage(ledger, runId, after, parseLimit(req)))

@@ -58,8 +58,7 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The tree.' },
       fields: ['runId', 'agent', 'status', 'children'],
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId }) => {
       return respondJson(await readTree(ledger, runId, new Set()))
     },
   )
@@ -71,8 +70,7 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The turns.' },
       fields: ['runId', 'steps'],
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId }) => {
       return respondJson({ runId, steps: await readSteps(ledger, runId) })
     },
   )
@@ -86,8 +84,7 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The request.' },
       fields: ['runId', 'turn', 'request', 'matches'],
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       return respondJson(await readRequest(ledger, runId, parseNumber('turn', req.query('turn'))))
     },
   )
@@ -100,8 +97,7 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The parts.' },
       fields: ['runId', 'turn', 'items', 'attempts'],
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       const { turn } = await findModelCall(ledger, runId, parseNumber('turn', req.query('turn')))
       const { explain } = await loadReplay()
       return respondJson(await explain(ledger, runId, turn))
@@ -116,8 +112,7 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The verdict.' },
       fields: ['runId', 'ok', 'events'],
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ principal, runId }) => {
       // It reads all that was ever signed, so it is not for everyone.
       const mayAsk = isPermitted(principal, 'inspect')
       const [verdict, signed] = await Promise.all([
@@ -136,8 +131,7 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The difference.' },
       fields: ['shared', 'differences', 'left', 'right'],
     },
-    async ({ principal, req }) => {
-      const left = await requireVisible(ledger, principal, req.param('run'))
+    async ({ principal, runId: left, req }) => {
       const other = req.query('with')
       if (other === undefined || other === '') {
         throw createMalformedError('with is missing. Give the id of the run to compare this one with.')
@@ -157,9 +151,8 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The state.' },
       fields: ['runId', 'seq', 'state'],
     },
-    async ({ principal, req }) => {
+    async ({ principal, runId, req }) => {
       requirePermission(principal, 'inspect')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
       const state = await readState(ledger, runId, parseNumber('at', req.query('at')))
       return respondJson({ runId, seq: state.seq, state: serializeState(state) })
     },
@@ -174,9 +167,8 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The rows.' },
       fields: ['rows'],
     },
-    async ({ principal, req }) => {
+    async ({ principal, runId, req }) => {
       requirePermission(principal, 'inspect')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
       return respondJson(await readRecordPage(ledger, runId, parseNumber('after', req.query('after')) ?? 0))
     },
   )
@@ -190,9 +182,8 @@ export function addInspection(routes: Routes): void {
       answers: { 200: 'The texts of both files.' },
       fields: ['runId', 'events', 'redacted', 'test', 'fixture', 'fixtureName'],
     },
-    async ({ principal, req }) => {
+    async ({ principal, runId, req }) => {
       requirePermission(principal, 'inspect')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
       const asked = parseDefinitions(req.query('definitions'))
       const { formatRegression } = await loadReplay()
       return respondJson(
@@ -209,14 +200,13 @@ export function addInspection(routes: Routes): void {
     {
       operationId: 'replayRun',
       summary:
-        'Drives a run again with its recorded replies and results, by the agents of this process, and reports the first event that differs. Needs the permission `replay`.',
+        'Drives a run again with its recorded replies and results, by the agents of this process, and reports the first event that differs.',
+      permission: 'replay',
       body: { name: 'Replay', schema: replayBody, example: {} },
       answers: { 200: 'The report.' },
       fields: ['runId', 'events'],
     },
-    async ({ principal, req, readBody }) => {
-      requirePermission(principal, 'replay')
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, readBody }) => {
       const { definitions: asked = 'today' } = await readBody()
       const { replayRun } = await loadReplay()
       const context = await makeContext(served, runId)

@@ -65,8 +65,7 @@ export function addReads(routes: Routes): void {
       answers: { 200: 'The run.' },
       fields: runFields,
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       const at = parseNumber('at', req.query('at'))
       const state = await readState(ledger, runId, at)
       const isPast = at !== undefined && (await ledger.head(runId))?.seq !== state.seq
@@ -82,8 +81,7 @@ export function addReads(routes: Routes): void {
       answers: { 200: 'The messages.' },
       fields: ['runId', 'seq', 'messages'],
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       const state = await readState(ledger, runId, parseNumber('at', req.query('at')))
       return respondJson({ runId, seq: state.seq, messages: toTranscript(state) })
     },
@@ -100,8 +98,7 @@ export function addReads(routes: Routes): void {
       },
       fields: runFields,
     },
-    async ({ principal, req }) => {
-      const runId = await requireVisible(ledger, principal, req.param('run'))
+    async ({ runId, req }) => {
       const waitMs = Math.min(maxWaitMs, parseNumber('waitMs', req.query('waitMs')) ?? 0)
       const state = await awaitStop(served, await readState(ledger, runId), waitMs, req.raw.signal)
       const view = await readRunView(ledger, state)

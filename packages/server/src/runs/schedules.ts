@@ -2,7 +2,7 @@ import type { ScheduleRecord } from '@tallystick/core'
 import { omitUndefined, readSchedules } from '@tallystick/core/internal'
 import { isVisible, toCallerKey } from '../http/principal.ts'
 import type { Routes } from '../http/routes.ts'
-import { requirePermission, respondJson } from '../http/served.ts'
+import { respondJson } from '../http/served.ts'
 import { scheduleBody } from './schema.ts'
 import { requireStartable } from './start.ts'
 
@@ -16,6 +16,7 @@ export function addSchedules(routes: Routes): void {
       operationId: 'setSchedule',
       summary:
         'Starts runs by time. Under a `name` the caller has one schedule: setting it anew replaces it.',
+      permission: 'schedule',
       body: {
         name: 'SetSchedule',
         schema: scheduleBody,
@@ -25,7 +26,6 @@ export function addSchedules(routes: Routes): void {
       fields: ['scheduleId', 'missed', 'paused', 'started', 'isOver'],
     },
     async ({ principal, readBody }) => {
-      requirePermission(principal, 'schedule')
       const { agent: name, input, name: given, ...options } = await readBody()
       const { agent, subject } = requireStartable(served, principal, { agent: name, ...options })
       const schedule: ScheduleRecord = await runtime.schedule(agent, {

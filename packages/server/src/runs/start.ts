@@ -112,14 +112,13 @@ export function addStarts(routes: Routes): void {
     {
       operationId: 'forkRun',
       summary: 'Starts a run that shares the events of another one up to `atSeq`.',
+      permission: 'fork',
       body: { name: 'Fork', schema: forkBody, example: { atSeq: 2, input: 'Pay half of the bill.' } },
       answers: { 201: 'The new run is on record.' },
       fields: ['runId'],
     },
-    async ({ principal, req, readBody }) => {
-      requirePermission(principal, 'fork')
+    async ({ principal, runId: source, readBody }) => {
       requireDriving(served, 'fork a run')
-      const source = await requireVisible(ledger, principal, req.param('run'))
       const { atSeq, input, results, writes, sessionId, reason, ...change } = await readBody()
       const first = await readStart(ledger, source)
       requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
