@@ -162,27 +162,14 @@ describe('what Anthropic does on its own side', () => {
   })
 })
 
-describe('the prompt cache', () => {
-  const marks = (body: Loose) => JSON.stringify(body).match(/"cache_control"/g)?.length ?? 0
-  const messages = [user('a'), assistant([{ type: 'text', text: 'b' }]), user('c')]
-  const search = (name: string) => ({ type: name, name, cache_control: { type: 'ephemeral' } })
-
-  it.each([0, 1, 2, 3, 4])('never has more than four marks, the caller’s own %i counted', async (own) => {
-    const providerTools = Array.from({ length: own }, (_, n) => search(`s${n}`))
-    const { body } = await sent({ promptCache: '5m', providerTools }, { messages })
-    expect(marks(body)).toBe(Math.min(3 + own, 4))
-    expect(body['tools']?.map((one: Loose) => one.cache_control) ?? []).toEqual(
-      providerTools.map(() => ({ type: 'ephemeral' })),
-    )
-  })
-})
-
 describe('options that cannot work', () => {
   it.each<[string, AnthropicOptions, RegExp]>([
     ['a temperature', { extraBody: { temperature: 0 } }, /got temperature in extraBody, .* refused/],
     ['a top_k', { extraBody: { top_k: 5 } }, /got top_k in extraBody/],
     ['no stream', { extraBody: { stream: false } }, /got stream in extraBody, .* no reply could be read/],
     ['a history of its own', { extraBody: { messages: [] } }, /got messages in extraBody/],
+    ['a model of its own', { extraBody: { model: 'x' } }, /got model in extraBody/],
+    ['a top_p', { extraBody: { top_p: 1 } }, /got top_p in extraBody/],
     [
       'two servers of one name',
       { mcpServers: [1, 2].map((n) => ({ name: 'a', url: `https://example.org/${n}` })) },

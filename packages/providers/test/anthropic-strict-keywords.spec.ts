@@ -1,5 +1,4 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { anthropic } from '@tallystick/providers/anthropic'
 import { describe, expect, it } from 'vitest'
 import { toStreamFailure } from '../src/anthropic/failure.ts'
 import { fitSchema } from '../src/anthropic/tools.ts'
@@ -129,48 +128,5 @@ describe('a failure in a stream of Anthropic', () => {
     const failure = toStreamFailure({ type, message: 'Some words' })
     expect(failure).toMatchObject({ class: failureClass, retryable })
     expect(failure.message).toContain(`Anthropic broke the reply off (${type}): `)
-  })
-
-  it('of a request is known by its words, where these say more', () => {
-    const classOf = (type: string, message: string) => toStreamFailure({ type, message }).class
-    expect(classOf('invalid_request_error', 'prompt is too long: 9')).toBe('context_overflow')
-    expect(classOf('invalid_request_error', 'blocked by the content filtering policy')).toBe(
-      'content_filtered',
-    )
-    expect(classOf('api_error', 'prompt is too long: 9')).toBe('server')
-    expect(toStreamFailure({}).class).toBe('server')
-  })
-})
-
-describe('fields of the body that no option may write', () => {
-  it.each(words('stream model messages temperature top_p top_k'))('%s is refused in extraBody', (field) => {
-    expect(() => anthropic('m', { apiKey: 'k', extraBody: { [field]: 1 } })).toThrow(
-      `got ${field} in extraBody`,
-    )
-  })
-
-  it('how a model is to write may be said in an older version of the API', () => {
-    const headers = { 'Anthropic-Version': '2023-06-01' }
-    for (const field of words('temperature top_p top_k')) {
-      expect(anthropic('m', { apiKey: 'k', headers, extraBody: { [field]: 1 } }).modelId).toBe('m')
-    }
-    expect(() => anthropic('m', { apiKey: 'k', headers, extraBody: { model: 'x' } })).toThrow(
-      'no reply could',
-    )
-    expect(() =>
-      anthropic('m', {
-        apiKey: 'k',
-        headers: { 'anthropic-version': '2026-10-21' },
-        extraBody: { top_p: 1 },
-      }),
-    ).toThrow('no longer takes')
-  })
-
-  it('MCP servers have names of their own', () => {
-    const url = 'https://example.org'
-    const make = (...names: readonly string[]) =>
-      anthropic('m', { apiKey: 'k', mcpServers: names.map((name) => ({ name, url })) })
-    expect([make('a', 'b').modelId, make().modelId]).toEqual(['m', 'm'])
-    for (const names of [['a', 'a'], ['']]) expect(() => make(...names)).toThrow('MCP servers without a name')
   })
 })

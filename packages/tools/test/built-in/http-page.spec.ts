@@ -75,9 +75,6 @@ describe('a page as Markdown', () => {
         '<div style="DISPLAY : none">i<p>j</div><span aria-hidden=true>k</span><noscript>l</noscript>b',
       'ab',
     ],
-    ...['math', 'canvas', 'iframe', 'object', 'select', 'textarea', 'audio', 'video', 'datalist'].map(
-      (name): [string, string, string] => [`nothing of ${name}`, `a<${name}>x</${name}>b`, 'ab'],
-    ),
     ['broken markup', '<p>a<b>b<i>c</b>d</i></p></div>e<', 'a**b*c***d\n\ne\\<'],
     ['no page at all', 'just text', 'just text'],
   ])('shows %s', (_what, html, shown) => {

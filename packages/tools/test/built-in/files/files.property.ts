@@ -4,7 +4,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../../scripts/testing/effort.ts'
-import { GlobError, parseGlob } from '../../../src/built-in/files/names.ts'
+import { parseGlob } from '../../../src/built-in/files/names.ts'
 import { numberLines, findLines, findAllPlaces } from '../../../src/built-in/files/text.ts'
 import { caller, openFiles, pictureOf, sandbox, secret, toolsOver, ways } from './sandbox.ts'
 import { anyText } from '../../../../../scripts/testing/any-text.ts'
@@ -160,37 +160,6 @@ describe('a glob', () => {
     })
     fc.assert(holds, { numRuns: tries(4_000) })
   })
-
-  it.each([
-    ['**', ['a', 'a/b', '.a/b'], []],
-    ['src/**', ['src/a', 'src/a/b'], ['src', 'srcs/a', 'a/src/b']],
-    ['**/b', ['b', 'a/b', 'a/c/b'], ['ab', 'a/bb', 'b/a']],
-    ['a/**/b', ['a/b', 'a/x/b', 'a/x/y/b'], ['ab', 'a/xb', 'a/b/c']],
-    ['a**b', ['ab', 'axxb'], ['a/b']],
-    ['{a,b/{c,d}}.ts', ['a.ts', 'b/c.ts', 'b/d.ts'], ['b.ts', 'c.ts', 'a/c.ts']],
-    ['{,x}a', ['a', 'xa'], ['xxa', '']],
-    ['[]a]', [']', 'a'], ['b', '']],
-    ['[a-]', ['a', '-'], ['b']],
-    ['[!a-c]x', ['dx'], ['ax', '/x', 'x']],
-    ['\\*\\[', ['*['], ['a[', '\\*[']],
-    ['a?c', ['abc', 'a😀c'], ['a/c', 'ac']],
-    ['e\u0301', ['\u00e9'], ['e']],
-    [',}a', [',}a'], ['a']],
-  ])('%s', (pattern, fitting, others) => {
-    const matches = parseGlob(pattern)
-    expect(fitting.filter((text) => !matches(text))).toEqual([])
-    expect(others.filter((text) => matches(text))).toEqual([])
-  })
-
-  it('can be made not to tell upper from lower case', () => {
-    expect(['A.LOG', 'a.log'].map(parseGlob('*.Log', { ignoreCase: true }))).toEqual([true, true])
-    expect(parseGlob('*.Log')('a.log')).toBe(false)
-  })
-
-  it('has a length, whatever it holds', () => {
-    expect(() => parseGlob('a'.repeat(201))).toThrow(GlobError)
-    expect(parseGlob('a'.repeat(200))('a'.repeat(200))).toBe(true)
-  })
 })
 
 describe('places of a text', () => {
@@ -210,5 +179,6 @@ describe('places of a text', () => {
       expect(numberLines(text, places)).toEqual(places.map((at) => text.slice(0, at).split('\n').length))
     })
     fc.assert(holds, { numRuns: tries(2_000) })
+    expect([findAllPlaces('', 'abc'), numberLines('a', [0])]).toEqual([[], [1]])
   })
 })

@@ -1,4 +1,4 @@
-// Which paths and names the tools over files take and show, and where a text is in another one.
+// Which paths and names the tools over files take and show.
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import {
@@ -9,7 +9,6 @@ import {
   quotePath,
   createNameRules,
 } from '../../../src/built-in/files/names.ts'
-import { numberLines, findLines, findAllPlaces } from '../../../src/built-in/files/text.ts'
 
 describe('a path', () => {
   it.each([
@@ -143,6 +142,7 @@ describe('a glob', () => {
     ['a/**', ['a/b', 'a/b/c'], ['b/a', 'ab/c']],
     ['a/**/b', ['a/b', 'a/x/b', 'a/x/y/b'], ['a/xb', 'ab', 'a/x/yb']],
     ['a**b', ['ab', 'axb'], ['a/b']],
+    ['src/**', ['src/a', 'src/a/b'], ['src', 'srcs/a', 'a/src/b']],
     ['**b', ['b', 'ab'], ['a/b']],
     ['a**', ['a', 'ab'], ['a/b']],
     ['a/**b', ['a/b', 'a/xb'], ['a/x/b']],
@@ -175,39 +175,5 @@ describe('a glob', () => {
     expect(() => parseGlob('a'.repeat(201))).toThrow('is longer than 200 characters')
     expect([parseGlob('A*')('ab'), parseGlob('A*', { ignoreCase: true })('ab')]).toEqual([false, true])
     expect(parseGlob('ΤΕΛΟΣ*', { ignoreCase: true })('τελοσΑ')).toBe(true)
-  })
-})
-
-describe('the places of a text in another one', () => {
-  it.each<[string, string, readonly number[]]>([
-    ['', 'abc', []],
-    ['a', '', []],
-    ['a', 'banana', [1, 3, 5]],
-    ['ana', 'banana', [1]],
-    ['aa', 'aaaaa', [0, 2]],
-    ['abcabd', 'abcabcabd', [3]],
-    ['aabaaac', 'aabaabaaac', [3]],
-    ['abab', 'abacabababab', [4, 8]],
-    ['aab', 'aaab', [1]],
-  ])('%j in %j', (sought, text, places) => {
-    expect(findAllPlaces(sought, text)).toEqual(places)
-  })
-
-  const text = 'one\ntwo one one\n\none\nthree'
-  it.each<[string, number, readonly number[]]>([
-    ['one', 9, [1, 2, 4]],
-    ['one', 2, [1, 2]],
-    ['one', 0, []],
-    ['three', 9, [5]],
-    ['four', 9, []],
-    ['o', 9, [1, 2, 4]],
-    ['t', 9, [2, 5]],
-  ])('are in lines: %j, %i at most', (sought, count, lines) => {
-    expect(findLines(sought, text, count)).toEqual(lines)
-  })
-
-  it('have the numbers of their lines', () => {
-    expect(numberLines(text, [0, 3, 4, 15, 16, 17, 20, 21, 25])).toEqual([1, 1, 2, 2, 3, 4, 4, 5, 5])
-    expect(numberLines('a', [0])).toEqual([1])
   })
 })

@@ -87,23 +87,6 @@ describe('the bound of progress', () => {
 })
 
 describe('a text that is made visible', () => {
-  it.each([
-    ['\u001b[1;31mred\u001b[0m', 'red'],
-    ['\u001b[?25l\u001b[2K\u001b[1Ga', 'a'],
-    ['\u001b]0;title\u0007a\u001b]8;;x\u001b\\b', 'ab'],
-    ['\u001b(Ba\u001b=b\u001bcx', 'abx'],
-    ['\u001bPq#0\u001b\\a', 'a'],
-    ['\u001b', ''],
-    ['\u001b[', ''],
-    ['\u001b]never ends\nnext', '\nnext'],
-    ['\u001b]never ends', 'never ends'],
-    ['a\r\nb\rc\td\u0008\u0000', 'a\nb\nc\td'],
-    ['\u009b31mx', '31mx'],
-    ['\ud800x', '\ufffdx'],
-  ])('%j is %j', (given, visible) => {
-    expect(toVisibleText(given)).toBe(visible)
-  })
-
   it('holds no character that a terminal obeys, and keeps all others', () => {
     const unit = fc.oneof(
       fc.constantFrom('\u001b', '[', ']', '\u0007', '\\', '0', ';', 'm', '\r', '\n', 'P', '\u009b'),
