@@ -1,4 +1,4 @@
-import { symlink, writeFile } from 'node:fs/promises'
+import { rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { awaitInspector, visit } from './kit/inspector.ts'
@@ -26,7 +26,6 @@ describe('dev', () => {
     await writeProject(shop.folder, 'Tea.')
     const inspector = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
     const { work, url } = inspector
-    // A process of Node's watch mode would outlive its parent.
     onTestFinished(() => work.kill('SIGTERM'))
     const { get, post } = await visit(inspector)
     const run = async (): Promise<unknown> => {
@@ -46,6 +45,42 @@ describe('dev', () => {
 
     work.kill('SIGTERM')
     expect((await work.ending).code).toBe(0)
+  })
+
+  it('takes each change of a file that is replaced, as editors and git do', async () => {
+    await using shop = await openShop()
+    await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
+    await writeProject(shop.folder, 'Tea 0.')
+    const { work } = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
+    onTestFinished(() => work.kill('SIGTERM'))
+    const [file, written] = [join(shop.folder, 'answer.mjs'), join(shop.folder, 'written')]
+    for (const answer of ['Tea 1.', 'Tea 2.', 'Tea 3.']) {
+      await writeFile(
+        written,
+        `export const answer = ${JSON.stringify(answer)}\nconsole.error('loaded', answer)\n`,
+      )
+      await rename(written, file)
+      await work.says(`loaded ${answer}`)
+    }
+    await rm(file)
+    await work.says('cannot be imported')
+    await writeFile(file, `export const answer = 'Tea 4.'\nconsole.error('loaded', answer)\n`)
+    await work.says('loaded Tea 4.')
+    work.kill('SIGTERM')
+    expect((await work.ending).code).toBe(0)
+  })
+
+  it('ends when the process is killed that started it', async () => {
+    await using shop = await openShop()
+    await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
+    await writeProject(shop.folder, 'Tea.')
+    const inspector = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
+    const { get } = await visit(inspector)
+    expect((await get('/inspector/self')).status).toBe(200)
+    inspector.work.kill('SIGKILL')
+    // Ends as soon as no process holds its output.
+    await inspector.work.ending
+    await expect(get('/inspector/self')).rejects.toThrow('fetch failed')
   })
 
   it('needs a configuration', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { awaitInspector, type Inspector, startInspector, visit, type Visitor } from './kit/inspector.ts'
-import { openShop, shopConfig, type Shop } from './kit/shop.ts'
+import { callOf, openShop, shopAgent, shopConfig, type Shop } from './kit/shop.ts'
 import { json, startTallystickFrom, tallystickHere } from './kit/tallystick.ts'
 
 /** Starts the command, and enters by the URL that it prints. */
@@ -64,6 +64,23 @@ describe('inspect', () => {
     expect((await inspector.post('/runs', { agent: 'shopper', input: 'Buy tea.' })).status).toBe(201)
     const forked = await inspector.post(`/runs/${runId}/fork`, { at: 3 })
     expect(await forked.json()).toMatchObject({ code: 'not_permitted' })
+  })
+
+  it('decides with the roles of whoever opened it', async () => {
+    await using shop = await openShop()
+    const agent = { ...shopAgent(), approval: () => ({ ask: 'money', approvers: { roles: ['finance'] } }) }
+    const waiting = await shop.start(agent as never)
+    const words = ['inspect', shop.ledgerPath, '--allow', 'decisions', '--config', shopConfig]
+    const answers = []
+    for (const more of [[], ['--role', 'finance']]) {
+      const { post } = await enter(...words, ...more)
+      const answer = await post(`/runs/${waiting.runId}/approve`, { toolCallId: callOf(waiting) })
+      answers.push([answer.status, await answer.text()])
+    }
+    expect(answers).toEqual([
+      [403, expect.stringContaining('finance')],
+      [200, expect.anything()],
+    ])
   })
 
   it('puts a decision on record where no agents are known', async () => {

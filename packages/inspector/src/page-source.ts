@@ -6,7 +6,7 @@ export const page: string = await buildPage()
 async function buildPage(): Promise<string> {
   const { build } = await import('vite')
   const configFile = fileURLToPath(new URL('../vite.config.ts', import.meta.url))
-  // Another loader writes a file and removes it, which Node's watch mode takes for a change.
+  // Another loader writes a file and removes it, which `tallystick dev` would take for a change.
   const made = await build({ configFile, configLoader: 'native', build: { write: false } })
   const outputs = [made].flat().flatMap((each) => ('output' in each ? each.output : []))
   const html = outputs.find(({ fileName }) => fileName === 'index.html')

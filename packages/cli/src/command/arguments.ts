@@ -26,6 +26,9 @@ export function declareRunArguments(
 /** The help of `--config`. */
 export const configHelp: string = 'file that exports the agents (default: the nearest tallystick.config.ts)'
 
+/** The help of `--role`. */
+export const rolesHelp: string = 'roles of whoever decides, for a call that needs approvers with a role'
+
 /** The name of the account that this process runs under: who decides, unless `--by` names someone else. */
 export function readAccountName(): string {
   try {

@@ -22,6 +22,8 @@ export interface InspectorSetup {
   /** Absent for a process that drives nothing: decisions go on record, for the process that continues the run. */
   readonly configured: Configured | undefined
   readonly may: readonly Permission[]
+  /** Of whoever decides on the page. */
+  readonly roles: readonly string[] | undefined
   /** Resumes the runs that no process drives. */
   readonly supervises: boolean
   readonly door: Door
@@ -32,8 +34,19 @@ export interface InspectorSetup {
 
 /** Serves the inspector on this machine, to those that the door lets in. */
 export async function serveInspector(context: CommandContext, setup: InspectorSetup): Promise<Listening> {
-  const { ledger, title, isImported, checkpoints, configured, may, supervises, door, port, howToEnter } =
-    setup
+  const {
+    ledger,
+    title,
+    isImported,
+    checkpoints,
+    configured,
+    may,
+    roles,
+    supervises,
+    door,
+    port,
+    howToEnter,
+  } = setup
   const report = (error: unknown, what: string): void =>
     context.say(`error: ${what}: ${error instanceof Error ? error.message : String(error)}`)
   const runtime = configured
@@ -46,6 +59,7 @@ export async function serveInspector(context: CommandContext, setup: InspectorSe
     drives: configured !== undefined,
     authorize: door.authorizeAs({
       name: readAccountName(),
+      roles,
       sees: 'everything',
       // A replay asks no model and runs no tool, so it is allowed wherever agents are known.
       may: configured ? [...may, 'replay'] : may,

@@ -19,6 +19,7 @@ import {
   declareRunArguments,
   parsePositiveNumber,
   parseStanding,
+  rolesHelp,
 } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
@@ -60,7 +61,7 @@ function declareCall(verb: Command) {
   return declareRunArguments(verb)
     .argument('<call>', 'id of the tool call, or an unambiguous end of it')
     .option('--by <name>', 'who decides (default: the name of your account)', parseFilled)
-    .option('--role <names...>', 'the roles of that person, for a call that needs approvers with a role')
+    .option('--role <names...>', rolesHelp)
 }
 
 type Decision =

@@ -1,13 +1,14 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Command } from '@commander-js/extra-typings'
 import { ConfigurationError } from '@tallystick/core'
-import { firstValueFrom } from 'rxjs'
-import { configHelp, parsePort } from '../command/arguments.ts'
+import { debounceTime, firstValueFrom, from, ignoreElements, map, merge } from 'rxjs'
+import { configHelp, parsePort, rolesHelp } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource } from '../command/context.ts'
 import { withConfig } from '../drive/agents.ts'
 import { findConfig } from '../drive/config.ts'
+import { LoadedFiles, reportLoadedFiles } from '../drive/loaded-files.ts'
 import { Door } from '../inspector/door.ts'
 import { offerEntry } from '../inspector/enter.ts'
 import { serveInspector } from '../inspector/serve-inspector.ts'
@@ -22,14 +23,18 @@ const doorVariable = 'TALLYSTICK_DEV_DOOR'
 const graceMs = 500
 
 interface DevOptions {
+  readonly role?: readonly string[]
   readonly port?: number
   readonly open: boolean
   readonly config?: string
 }
 
+/** Saving a file may take several steps, and saving all of them somewhat longer. */
+const settleMs = 100
+
 /**
- * Declares `dev`. Node's watch mode starts the process that serves anew whenever a file changes that it has loaded, which are the
- * configuration and all that this imports.
+ * Declares `dev`. It starts the process that serves anew whenever a file changes that this has loaded: the configuration, and all
+ * that it imports.
  */
 export function declareDev(verb: Command, context: CommandContext): void {
   verb
@@ -37,22 +42,27 @@ export function declareDev(verb: Command, context: CommandContext): void {
       'work on your agents: start runs in a page in your browser and look into them; a changed configuration, or what it imports, takes effect at once, and runs under way continue with it. It is served on this machine only, to one browser, until Ctrl-C',
     )
     .argument('<ledger>', 'file or connection string of the ledger, which is created if it does not exist')
+    .option('--role <names...>', rolesHelp)
     .option('--port <number>', 'port to listen on (default: a free port)', parsePort)
     .option('--no-open', 'only print the URL')
     .option('--config <file>', configHelp)
     .action(async (place, options) => {
       const folder = process.env[doorVariable]
-      if (folder === undefined) return await watch(context, place, options)
+      if (folder === undefined) return await restartOnChange(context, place, options)
+      reportLoadedFiles()
+      // The parent may be killed, and would leave this process to nobody.
+      process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+      process.channel?.unref()
       // Tools of agents start programs, which are not to find the door.
       delete process.env[doorVariable]
       await serveOnce(context, place, { ...options, door: Door.open(folder) })
     })
 }
 
-async function watch(
+async function restartOnChange(
   context: CommandContext,
   place: string,
-  { port, open, config: file }: DevOptions,
+  { role = [], port, open, config: file }: DevOptions,
 ): Promise<void> {
   const { workingDirectory } = context
   const [, program] = process.argv
@@ -63,30 +73,50 @@ async function watch(
   const config = findConfig({ workingDirectory, ...(file !== undefined && { file }) })
   const door = Door.make()
   try {
-    await runUntilStopped(async (stop$) => {
-      const words = [
-        'dev',
-        place,
-        '--port',
-        `${port ?? (await findFreePort())}`,
-        ...(open ? [] : ['--no-open']),
-        '--config',
-        config,
-      ]
-      const child = spawn(
-        process.execPath,
-        [...process.execArgv, '--watch', '--watch-preserve-output', program, ...words],
-        { cwd: workingDirectory, env: { ...process.env, [doorVariable]: door.folder }, stdio: 'inherit' },
-      )
-      const ended = once(child, 'exit')
-      // Ctrl-C reaches all processes of a terminal; another signal only this one.
-      const stopping = stop$.subscribe(() => {
-        child.kill('SIGTERM')
-        // Watch mode waits for ever for the end of a process that had ended before the signal.
-        setTimeout(() => child.kill('SIGKILL'), 10 * graceMs).unref()
+    const words = [
+      'dev',
+      place,
+      ...role.flatMap((name) => ['--role', name]),
+      '--port',
+      `${port ?? (await findFreePort())}`,
+      ...(open ? [] : ['--no-open']),
+      '--config',
+      config,
+    ]
+    const start = (): ChildProcess =>
+      spawn(process.execPath, [...process.execArgv, program, ...words], {
+        cwd: workingDirectory,
+        env: { ...process.env, [doorVariable]: door.folder },
+        stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
       })
-      await ended
-      stopping.unsubscribe()
+    await runUntilStopped(async (stop$) => {
+      let before: LoadedFiles | undefined
+      for (;;) {
+        const child = start()
+        using files = new LoadedFiles(child, before)
+        const ended = once(child, 'exit')
+        const waiting = from(ended).subscribe(() =>
+          context.say('Waiting for a change of the configuration, or of a file that it imports.'),
+        )
+        const isStopped = await firstValueFrom(
+          merge(
+            files.changed$.pipe(
+              debounceTime(settleMs),
+              map(() => false),
+            ),
+            stop$.pipe(map(() => true)),
+            from(ended).pipe(ignoreElements()),
+          ),
+        )
+        waiting.unsubscribe()
+        // Ctrl-C reaches all processes of a terminal; another signal only this one.
+        child.kill('SIGTERM')
+        const hanging = setTimeout(() => child.kill('SIGKILL'), 10 * graceMs)
+        await ended
+        clearTimeout(hanging)
+        if (isStopped) return
+        before = files
+      }
     })
   } finally {
     door.remove()
@@ -105,7 +135,7 @@ async function findFreePort(): Promise<number> {
 async function serveOnce(
   context: CommandContext,
   place: string,
-  { port, open: isOpened, config: file, door }: DevOptions & { readonly door: Door },
+  { role: roles, port, open: isOpened, config: file, door }: DevOptions & { readonly door: Door },
 ): Promise<void> {
   const { workingDirectory, say } = context
   const configContext = { verb: 'dev', ledgerPath: toLedgerSource(place, workingDirectory) } as const
@@ -120,6 +150,7 @@ async function serveOnce(
           isImported: false,
           configured,
           may: allPermissions,
+          roles,
           supervises: true,
           door,
           port,

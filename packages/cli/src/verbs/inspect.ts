@@ -10,6 +10,7 @@ import {
   parsePort,
   publicKeyHelp,
   readCheckpointOptions,
+  rolesHelp,
 } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, toLedgerSource } from '../command/context.ts'
 import { type Configured, withConfig } from '../drive/agents.ts'
@@ -46,13 +47,14 @@ export function declareInspect(verb: Command, context: CommandContext): void {
       `what the page may do beside reading: ${allowanceNames.join(', ')}`,
       parseAllowances,
     )
+    .option('--role <names...>', rolesHelp)
     .option('--port <number>', 'port to listen on (default: a free port)', parsePort)
     .option('--no-open', 'only print the URL')
     .option('--config <file>', `${configHelp}, to fork, start, resume and replay runs`)
     .option('--checkpoints <file>', 'show up to which event these signed checkpoints cover a run')
     .option('--public-key <file>', publicKeyHelp)
     .option('--origin <name>', originHelp)
-    .action(async (place, { allow = [], port, open: isOpened, config: file, ...given }) => {
+    .action(async (place, { allow = [], role: roles, port, open: isOpened, config: file, ...given }) => {
       const checkpoints = readCheckpointOptions(given)
       const { workingDirectory, say, programName } = context
       const may = allow.flatMap((each): readonly Permission[] => allowances[each])
@@ -72,7 +74,7 @@ export function declareInspect(verb: Command, context: CommandContext): void {
             const howToEnter = `Run <code>${formatCommand(programName, 'inspect')}</code> again: it prints a link, which lets one browser in.`
             try {
               const setup = {
-                ...{ ledger, title, isImported: isCopy, checkpoints, configured, may },
+                ...{ ledger, title, isImported: isCopy, checkpoints, configured, may, roles },
                 ...{ supervises: false, door, port, howToEnter },
               }
               await using listening = await serveInspector(context, setup)

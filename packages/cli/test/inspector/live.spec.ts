@@ -237,7 +237,6 @@ export default { agents: [defineAgent({ name: 'waiter', instructions: '', model 
 `,
     )
     const { work, url, base } = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
-    // A process of Node's watch mode would outlive its parent.
     onTestFinished(() => work.kill('SIGTERM'))
     await using browser = await openBrowser({ viewport: { width: 1280, height: 800 } })
     const { page } = browser
