@@ -2,6 +2,7 @@ import type { Agent, PolicyVerdict, RunState, RuntimeEvent, Tool, ToolInputGuard
 import {
   bindRules,
   type CollectedCall,
+  findCause,
   updateDefinition,
   readShownMessages,
   omitUndefined,
@@ -204,18 +205,26 @@ export function createReplayRules(
     ...rules,
     ...sourced,
     ...(stopWhen && { stopWhen: () => hasStopped(place) }),
-    ...(prepareTurn && { prepareTurn: (state) => toTurnChange(place, state) }),
+    ...(prepareTurn && { prepareTurn: (state) => readPreparation(place, state) }),
   }
 }
 
-/**
- * Returns the recorded answer of `stopWhen`: true if the run ends as `stopped` here, after at most an edit of the history
- * and receipts for input.
- */
-function hasStopped({ recorded, from }: Place): boolean {
-  const next = recorded.slice(from).find(({ type }) => type !== 'history_edited' && type !== 'input_settled')
+/** Returns the recorded answer of `stopWhen`: true if the run ends as `stopped` here. */
+function hasStopped(place: Place): boolean {
+  const next = findNextStep(place)
   return next?.type === 'run_finished' && next.reason === 'stopped'
 }
+
+/** Returns the event that says what the run did next: its end, past what it closes before that. */
+function findNextStep({ recorded, from }: Place): RuntimeEvent | undefined {
+  const end = recorded
+    .slice(from)
+    .find((event) => !closing.has(event.type) || findCause(event) !== 'controller')
+  return end?.type === 'run_finished' ? end : recorded[from]
+}
+
+/** What the controller records in front of the end of a run. */
+const closing: ReadonlySet<string> = new Set(['history_edited', 'input_settled', 'background_ended'])
 
 /**
  * Returns the recorded answer of `prepareTurn`: from the next model call, or from the limit that prevented it.
@@ -231,18 +240,24 @@ function toTurnChange({ recorded, from }: Place, { history }: RunState): TurnCha
   return { ...own, ...omitUndefined({ messages, model, toolChoice: isFinalizing ? undefined : toolChoice }) }
 }
 
-/**
- * A `prepareTurn` that answers at once is asked again. What one answered later is taken from the record: where that says
- * something else than the turn's call, the answer was waited for.
- */
+/** A `prepareTurn` that answers at once is asked again. What one answered later is taken from the record. */
 function preparedThen(place: Place): Preparing {
   return ({ agent, state }, prepare) => {
     // It may ask the world.
     const answer = isAsync(agent.rules.prepareTurn) ? Promise.resolve(undefined) : prepare()
     if (!isThenable(answer)) return answer
     answer.then(undefined, () => {})
-    return wasAnswered(place.recorded[place.from]) ? toTurnChange(place, state) : 'pending'
+    return readPreparation(place, state)
   }
+}
+
+/** Returns the recorded answer of `prepareTurn`: `pending` where something else came next, since it was waited for. */
+function readPreparation(place: Place, state: RunState): TurnChange | undefined | 'pending' {
+  const next = findNextStep(place)
+  // An answer that changes nothing is not on record, and only the time of a run is up without one.
+  if (next?.type === 'limit_reached' && next.prepared === undefined)
+    return next.limit === 'maxDurationMs' ? 'pending' : undefined
+  return wasAnswered(next) ? toTurnChange(place, state) : 'pending'
 }
 
 /** Returns whether what came next followed from an answer of `prepareTurn`: also the end that says that no call could be paid. */

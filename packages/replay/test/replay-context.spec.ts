@@ -155,6 +155,60 @@ describe('a turn that an agent took its time to prepare', () => {
     expect(asked).toHaveLength(4)
   })
 
+  it('replays without the context that it came of, where a process stopped while it was waited for', async () => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    const agent = (answer: Promise<void>): Agent<string, App> =>
+      defineAgent({
+        ...{ name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) },
+        prepareTurn: async (_turn, { user }: App) => {
+          await answer
+          return { instructions: user }
+        },
+      })
+    const first = createRuntime({ ledger, host: { clock } })
+    const run = first.run(agent(new Promise(() => {})), 'Go.', { context })
+    for await (const { type } of run) if (type === 'input_received') break
+    await waitUntilSettled(clock, first.drain(0))
+    const known = agent(Promise.resolve())
+    const second = createRuntime({ ledger, host: { clock }, agents: [known as Agent] })
+    await waitUntilSettled(clock, second.resume(run.id, { context }).result)
+    const found = await replayRun(ledger, run.id, () => known as Agent)
+    expect(found.divergence).toBeUndefined()
+  })
+
+  it('replays where the time of the run was up before it was prepared', async () => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    let asked = 0
+    const agent = defineAgent({
+      ...{ name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) },
+      limits: { maxDurationMs: 40_000 },
+      prepareTurn: async () => {
+        if (asked++ === 0) await new Promise(() => {})
+        return { instructions: 'Close.' }
+      },
+    })
+    const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.')
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'time_limit' })
+    expect((await replayRun(ledger, run.id, () => agent)).divergence).toBeUndefined()
+  })
+
+  it('replays where no closing call was paid for, and input was left', async () => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    const answer = Promise.withResolvers<void>()
+    const agent = defineAgent({
+      ...{ name: 'agent', instructions: 'Act.', model: scriptedModel([]), limits: { maxTotalTokens: 1 } },
+      prepareTurn: async () => {
+        await answer.promise
+        return undefined
+      },
+    })
+    const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.')
+    await run.steer('And quickly.')
+    answer.resolve()
+    expect(await waitUntilSettled(clock, run.result)).toMatchObject({ reason: 'token_limit' })
+    expect((await replayRun(ledger, run.id, () => agent)).divergence).toBeUndefined()
+  })
+
   it('is taken from the record, too, where a function that is not async answered a promise', async () => {
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const agent = (words: string): Agent =>
@@ -172,6 +226,23 @@ describe('a turn that an agent took its time to prepare', () => {
 })
 
 describe('a run that had a context', () => {
+  it('replays without it where it was stopped beside work in the background', async () => {
+    const ledger = memoryLedger()
+    const dig = {
+      ...testTool({ name: 'dig', run: () => new Promise(() => {}) }),
+      background: 'leave' as const,
+    }
+    const agent = defineAgent({
+      ...{ name: 'agent', instructions: 'Act.', tools: [dig] },
+      model: scriptedModel([{ toolCalls: [{ name: 'dig', input: {} }] }]),
+      stopWhen: ({ turn }, { user }: App) => turn > 0 && user !== '',
+    })
+    const run = createRuntime({ ledger }).run(agent, 'Go.', { context })
+    expect(await run.result).toMatchObject({ reason: 'stopped' })
+    const found = await replayRun(ledger, run.id, () => agent as unknown as Agent)
+    expect(found.divergence).toBeUndefined()
+  })
+
   it('replays to itself without it: what code said with it is on record', async () => {
     expect((await replayed({})).divergence).toBeUndefined()
     expect((await replayed({ definitions: 'recorded' })).divergence).toBeUndefined()
