@@ -1,6 +1,7 @@
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { memoryFolder } from './scripts/testing/memory-folder.ts'
 import {
   allTests,
@@ -8,6 +9,7 @@ import {
   inOwnProcess,
   onPostgres,
   quickOnPostgres,
+  slowest,
   thoroughOnly,
 } from './scripts/testing/selection.ts'
 
@@ -50,6 +52,17 @@ const thorough = (): TestProjectInlineConfiguration[] => [
   project('postgres', onPostgres, { ...withServer, ...shared }),
 ]
 
+/** Vitest begins with the largest files, since it knows how long each took only on a machine that ran them before. */
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId }: TestSpecification): number => {
+      const place = slowest.findIndex((path) => moduleId.endsWith(path))
+      return place < 0 ? slowest.length : place
+    }
+    return (await super.sort(files)).sort((one, other) => placeOf(one) - placeOf(other))
+  }
+}
+
 /**
  * What a test writes is gone after it, and in `pnpm test` it waits for no disk where that can be. `pnpm test:thorough`
  * writes to the disk, as does a run with a TMPDIR of its own.
@@ -65,6 +78,7 @@ export default defineConfig(({ mode }) => ({
     // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
     testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,
+    expect: { poll: { timeout: 60_000 } },
     // Node loads sources and tests, as it does for users: Vite's own loader makes every use of an import a property access.
     experimental: { viteModuleRunner: false },
     // Many tests wait for processes of their own: a worker more than cores keeps the cores busy.
@@ -75,6 +89,7 @@ export default defineConfig(({ mode }) => ({
       NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
       ...(mode !== 'thorough' && filesOfQuickTests()),
     },
+    ...(mode === 'thorough' && { sequence: { sequencer: SlowestFirst } }),
     projects: mode === 'thorough' ? thorough() : quick(),
   },
 }))

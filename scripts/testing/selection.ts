@@ -70,6 +70,18 @@ export const thoroughOnly: readonly string[] = [
   'scripts/test/readmes.spec.ts',
 ]
 
+/** The slowest of a thorough run, which come first: the last one would have the machine to itself. */
+export const slowest: readonly string[] = [
+  'packages/engines/test/postgres-runs.spec.ts',
+  'scripts/test/docs-pages.spec.ts',
+  'packages/cli/test/inspector/live.spec.ts',
+  'packages/engines/test/runs.spec.ts',
+  'packages/core/test/power-loss.property.ts',
+  'examples/demo/test/chat-page.spec.ts',
+  'packages/ledger/test/postgres-suites.spec.ts',
+  'packages/cli/test/inspector/intruders.spec.ts',
+]
+
 /**
  * Tests that need a process of their own, each for its reason. All others share a process with other files, which takes
  * two thirds of the time: each leaves globals and prototypes as they were, and `as-it-was.ts` looks after the rest.

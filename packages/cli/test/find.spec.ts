@@ -44,7 +44,7 @@ function buyer() {
   return defineAgent({ name: '買い手', instructions: 'Buy.', model, tools: [search] })
 }
 
-describe('what is on record of many runs', { timeout: 30_000 }, () => {
+describe('what is on record of many runs', () => {
   let shop: Shop
   let bought: RunResult
   let waiting: RunResult

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { Driving } from '../src/driving.ts'
 
 const never = new AbortController().signal
@@ -19,10 +19,10 @@ it('keeps nothing of a drive that has ended, as long as its worker lives', async
     return [new WeakRef(result), new WeakRef(seen!)]
   }
   const ended = await run()
-  await vi.waitUntil(() => {
+  while (ended.some((each) => each.deref() !== undefined)) {
+    await new Promise((resolve) => setImmediate(resolve))
     collect()
-    return ended.every((each) => each.deref() === undefined)
-  })
+  }
   expect(driving.isStopping).toBe(false)
 })
 

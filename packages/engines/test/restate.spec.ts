@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { contractOf, type EngineHarness } from '@tallystick/engines/contract'
 import type { EngineWorker, Wake } from '../src/engine.ts'
 import { restateEngine, restateServices } from '../src/restate.ts'
-import { findFreePort } from './support/free-port.ts'
+import { findFreePort } from '../../../scripts/testing/free-port.ts'
 import { findRestate, type RestateProcess, startRestate } from './support/restate-process.ts'
 import { runId, watchDrives } from './support/watched-drive.ts'
 

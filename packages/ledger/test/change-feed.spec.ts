@@ -171,7 +171,8 @@ describe('a subscriber that throws', () => {
       epoch: 1,
     })
     expect(received).toBe(1)
-    await vi.waitFor(() => expect(reported.map(String)).toEqual(['Error: mine']))
+    while (reported.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    expect(reported.map(String)).toEqual(['Error: mine'])
     await ledger.close()
   })
 })

@@ -150,12 +150,12 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
 
   it('gives up what takes too long, says so, and writes when the way is free', async () => {
     const schema = freshSchema()
-    const ledger = openLedger(schema, { statementTimeoutMs: 100 })
+    const ledger = openLedger(schema)
     await append(ledger, start)
     await withClient(async (client) => {
       await client.query('begin')
       await client.query(`select from ${schema}.run for update`)
-      const late = append(ledger, next)
+      const late = append(openLedger(schema, { statementTimeoutMs: 100 }), next)
       await expect(late).rejects.toThrow(LedgerUnavailableError)
       await expect(late).rejects.toThrow(/took too long, and nothing of it was written.*statementTimeoutMs/)
       await client.query('rollback')

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { findFreePort } from './free-port.ts'
+import { findFreePort } from '../../../../scripts/testing/free-port.ts'
 
 /** Where `installLine` unpacks Debian's package, with the libraries that it needs. */
 const ownRoot = join(import.meta.dirname, '../../../../.runtimes/redis/usr')

@@ -62,7 +62,7 @@ function makeSite(openLedger: () => Ledger, openEngine: OpenEngine, remove?: () 
 
 /** Plays the contract about runs. Cases mostly wait, each on a site of its own. */
 export function playRuns(harness: RunsHarness): void {
-  const chance = effort({ quick: { rounds: 5 }, thorough: { rounds: 40, limitMs: 240_000 } })
+  const chance = effort({ quick: { rounds: 5 }, thorough: { rounds: 20, limitMs: 240_000 } })
   test.concurrent.for(contractOf.runs({ ...chance, ...harness }))(
     '$promise',
     async ({ lacks, run }, { skip }) => {

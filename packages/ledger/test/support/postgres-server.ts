@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto'
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { findFreePort } from '../../../../scripts/testing/free-port.ts'
 import { findBinaries, type PostgresBinaries } from './postgres-binaries.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tallystick-postgres-'))
@@ -20,16 +20,6 @@ const maxTries = 5
 
 function say(line: unknown): void {
   process.stdout.write(`${JSON.stringify(line)}\n`)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('There is no free port.')
-  return address.port
 }
 
 function initialise({ initdb, user }: PostgresBinaries): void {
@@ -75,7 +65,7 @@ async function start({ postgres, user }: PostgresBinaries, port: number): Promis
 async function startSomewhere(binaries: PostgresBinaries): Promise<readonly [ChildProcess, number]> {
   let log = ''
   for (let tries = 0; tries < maxTries; tries++) {
-    const port = await freePort()
+    const port = await findFreePort()
     const started = await start(binaries, port)
     if (typeof started !== 'string') return [started, port]
     // Another process may have taken the port meanwhile.

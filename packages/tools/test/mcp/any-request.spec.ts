@@ -5,7 +5,7 @@ import { type OAuthOptions, oauthServer, serveMcp } from '@tallystick/tools/mcp'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect as connected, tick } from './connected.ts'
-import { freePort } from './servers/http-servers.ts'
+import { findFreePort } from '../../../../scripts/testing/free-port.ts'
 import { oauthSite } from './servers/oauth-site.ts'
 import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
@@ -89,7 +89,7 @@ describe('given any first line of a request, when a listener of this package get
     const folder = temporaryFolder()
     const site = await oauthSite()
     const pages: string[] = []
-    const redirectPort = await freePort()
+    const redirectPort = await findFreePort()
     const given: OAuthOptions = {
       file: join(folder, 'tokens.json'),
       redirectPort,

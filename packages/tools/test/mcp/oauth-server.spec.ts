@@ -9,7 +9,7 @@ import { manualClock } from '@tallystick/testkit'
 import { type McpManager, mcpTools, type OAuthOptions, oauthServer } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from './connected.ts'
-import { freePort } from './servers/http-servers.ts'
+import { findFreePort } from '../../../../scripts/testing/free-port.ts'
 import { type OAuthSite, oauthSite } from './servers/oauth-site.ts'
 import { temporaryFolder } from '../../../../scripts/testing/temporary-folder.ts'
 
@@ -18,7 +18,7 @@ const agrees = (url: string): void => void fetch(url)
 
 async function options(more: Partial<OAuthOptions> = {}): Promise<OAuthOptions> {
   const folder = temporaryFolder()
-  return { file: join(folder, 'tokens.json'), redirectPort: await freePort(), open: agrees, ...more }
+  return { file: join(folder, 'tokens.json'), redirectPort: await findFreePort(), open: agrees, ...more }
 }
 
 const echo = async (manager: McpManager, text: string): Promise<string> =>

@@ -212,21 +212,23 @@ async function runInPostgres(
   onStart: () => void,
 ): Promise<StatementEnding> {
   const { sql, timeoutMs, lockTimeoutMs } = request
+  // The time of the statement is neither that of the question before it nor that in which this process is busy.
   const beginning = `begin transaction read only;
+    ${roleQuery};
     set local statement_timeout = ${timeoutMs};
     set local lock_timeout = ${lockTimeoutMs};
-    set local idle_in_transaction_session_timeout = ${timeoutMs};
+    set local idle_in_transaction_session_timeout = ${Math.max(timeoutMs, maxConnectMs)};
     set local datestyle = 'ISO';
     set local intervalstyle = 'postgres';
     set local bytea_output = 'hex';
     set local extra_float_digits = 1;
-    set local client_min_messages = 'error';
-    ${roleQuery}`
+    set local client_min_messages = 'error'`
   // Several statements have several results, which the types of pg do not tell.
   const results = (await send({ text: beginning, rowMode: 'array' })) as unknown as readonly {
     readonly rows: readonly (readonly unknown[])[]
   }[]
-  if (!isTrusted && results.at(-1)?.rows[0]?.[0] !== false) {
+  const [role] = results.flatMap(({ rows }) => rows)
+  if (!isTrusted && role?.[0] !== false) {
     const message =
       'The role that this tool connects as may do more than read: it is a superuser, or may read or write files of the server, run programs there, or end the work of others, all of which a SELECT can do. Nothing was run.'
     return { kind: 'failed', message }

@@ -5,7 +5,7 @@ import { type HttpServer, type McpManager, oauthServer } from '@tallystick/tools
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
 import { connect, said } from '../connected.ts'
-import { freePort } from '../servers/http-servers.ts'
+import { findFreePort } from '../../../../../scripts/testing/free-port.ts'
 import { type OAuthSite, oauthSite } from '../servers/oauth-site.ts'
 import { scriptedServer } from '../servers/scripted-server.ts'
 import { temporaryFolder } from '../../../../../scripts/testing/temporary-folder.ts'
@@ -23,7 +23,7 @@ async function signedIn(
     if (agrees(url)) void fetch(url).catch(() => {})
   }
   const server = oauthServer(site.url, {
-    ...{ file: join(folder, 'tokens.json'), redirectPort: await freePort(), open },
+    ...{ file: join(folder, 'tokens.json'), redirectPort: await findFreePort(), open },
   })
   let asked = 0
   const authorizationCallback: typeof server.authorizationCallback = (question) => {
@@ -118,7 +118,7 @@ describe('the answer of a user', () => {
     const server = oauthServer('https://a.example/mcp', {
       ...{
         file: join(tmpdir(), 'tallystick-no-tokens.json'),
-        redirectPort: await freePort(),
+        redirectPort: await findFreePort(),
         open: () => {},
       },
     })
@@ -133,7 +133,7 @@ describe('the answer of a user', () => {
   })
 
   it('given two pages at the same time, when the browser comes back from the last, then that is the answer', async () => {
-    const redirectPort = await freePort()
+    const redirectPort = await findFreePort()
     const server = oauthServer('https://a.example/mcp', {
       ...{ file: join(tmpdir(), 'tallystick-no-tokens.json'), redirectPort, open: () => {} },
     })

@@ -13,6 +13,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server'
 import { onTestFinished } from 'vitest'
 import { faultyServer } from './faulty-tools.ts'
 import { realServer } from './real-servers.ts'
+import { findFreePort } from '../../../../../scripts/testing/free-port.ts'
 
 /** A server at a URL. */
 export interface ServedUrl {
@@ -94,14 +95,14 @@ export async function modernServer(legacy: 'stateless' | 'reject' = 'reject'): P
 
 /** server-everything over HTTP, as its own process: `sse` is the older way. */
 export async function everythingAt(way: 'sse' | 'streamableHttp'): Promise<string> {
-  const server = everythingProcess(way, await freePort())
+  const server = everythingProcess(way, await findFreePort())
   await server.start()
   return server.url
 }
 
 /** A process of server-everything that can be killed and started again at the same place. */
 export async function restartedEverything(): Promise<ReturnType<typeof everythingProcess>> {
-  const server = everythingProcess('streamableHttp', await freePort())
+  const server = everythingProcess('streamableHttp', await findFreePort())
   await server.start()
   return server
 }
@@ -139,14 +140,4 @@ async function startEverything(way: 'sse' | 'streamableHttp', port: number): Pro
     })
   })
   return kill
-}
-
-/** A port of loopback on which nothing listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
