@@ -23,7 +23,6 @@ import {
   type ScriptedStep,
   type TestToolOptions,
 } from '@tallystick/testkit'
-import { defineTool } from '@tallystick/tools'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
 /** What opens one ledger, once for each process. */
@@ -134,38 +133,6 @@ describe.each(['memory', 'SQLite'])('given a run in %s that a process drives', (
     const events = await recorded(a.ledger, run.id)
     expect(countOf(events, 'tool_started')).toBe(1)
     expect(countOf(events, 'run_resumed')).toBe(0)
-  })
-
-  it('when another takes it over without waiting, then its tools are told to stop, and it appends nothing more', async () => {
-    const open = store(kind)
-    const clock = manualClock()
-    const gate = Promise.withResolvers<string>()
-    const stopped: string[] = []
-    const pay = defineTool({
-      ...{ name: 'pay', description: 'Pays.', input: { type: 'object' }, effect: 'write' },
-      execute: (_, { signal }) => {
-        signal.addEventListener('abort', () => stopped.push('told to stop'))
-        return gate.promise
-      },
-    })
-    const a = worker(open(), pay, { host: { clock } })
-    const b = worker(open(), {}, { steps: [{ text: 'It was interrupted.' }] })
-    const run = a.runtime.run(a.agent, 'Pay.')
-    run.result.catch(() => {})
-    await until(run, 'tool_started')
-    const { epoch } = (await b.ledger.head(run.id))!
-    expect(await b.runtime.resume(run.id, { takeOver: true }).result).toMatchObject({ reason: 'answered' })
-    // The tool says nothing; its process finds out when it next renews the lease.
-    while (stopped.length === 0) {
-      clock.advance(2_000)
-      await turn()
-    }
-    gate.resolve('paid')
-    await expect(run.result).rejects.toMatchObject({ code: 'ledger_conflict', kind: 'epoch' })
-    const events = await recorded(b.ledger, run.id)
-    const took = events.findIndex(({ type }) => type === 'run_resumed')
-    expect(events.slice(took).every((event) => event.epoch > epoch)).toBe(true)
-    expect(events.find(({ type }) => type === 'tool_result')).toMatchObject({ outcome: 'interrupted' })
   })
 
   it('when a handle of a process that is behind sends a command, then it misses no event and no state', async () => {

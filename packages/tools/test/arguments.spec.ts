@@ -128,56 +128,10 @@ describe('an input', () => {
     expect(recorded).toEqual({ list: [1, 2] })
   })
 
-  it('is explained in at most eight lines of at most 200 characters', async () => {
-    const input = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`k${index}`, 1]))
-    const schema = z.record(z.string(), z.string()).and(z.object({})) as unknown as InputSchema
-    const open = { type: 'object', additionalProperties: { type: 'string' } }
-    expect(() => toolOf(schema)).toThrow('not of type object')
-    const lines = await explanation(open, { ...input, ['long '.repeat(99)]: 1 })
-    expect(lines).toHaveLength(9)
-    expect(lines).toContain('- and 23 more')
-    expect(lines).toContain('- k0: expected string, received number')
-    const [long] = await explanation(open, { ['long '.repeat(99)]: 1 })
-    expect(long).toHaveLength(202)
-    expect(long).toMatch(/^- \["long long .* … \(cut\)$/)
-  })
-
-  it('is pointed into with keys in quotes where they are not plain words', async () => {
-    const schema = {
-      type: 'object',
-      properties: {
-        'a/b~c d': { type: 'array', items: { type: 'object', properties: { é: { type: 'null' } } } },
-      },
-    }
-    expect(await explanation(schema, { 'a/b~c d': [{ é: 1 }] })).toEqual([
-      '- ["a/b~c d"][0]["é"]: expected null, received number',
-    ])
-  })
-
   it('is judged as a whole where a rule spans keys', async () => {
     const schema = z
       .object({ from: z.number(), to: z.number() })
       .refine(({ from, to }) => from < to, 'from must be below to')
     expect(await explanation(schema, { from: 2, to: 1 })).toEqual(['- input: from must be below to'])
-  })
-
-  it('is explained once where every branch of a choice refuses it', async () => {
-    const circle = { type: 'object', required: ['r'], properties: { r: { type: 'number' } } }
-    const square = { type: 'object', required: ['a'], properties: { a: { type: 'number' } } }
-    const schema = { type: 'object', properties: { shape: { oneOf: [circle, square] } } }
-    expect(await explanation(schema, { shape: { x: 1 } })).toEqual([
-      '- shape: does not match exactly one subschema (0 matches)',
-    ])
-  })
-
-  it('is checked by the draft that a plain schema names', async () => {
-    const tuple = { type: 'array', items: [{ type: 'string' }], additionalItems: false }
-    const draft7 = {
-      $schema: 'http://json-schema.org/draft-07/schema#',
-      type: 'object',
-      properties: { pair: tuple },
-    }
-    expect(await toolOf(draft7).check({ pair: ['a'] }, callContext)).toEqual({ kind: 'run' })
-    expect(await explanation(draft7, { pair: [1] })).toEqual(['- pair[0]: expected string, received number'])
   })
 })

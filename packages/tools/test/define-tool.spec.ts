@@ -107,7 +107,6 @@ describe('defineTool', () => {
       { name: 'get weather' },
       /The tool get weather: name is a text, 'get weather'; expected a text of 1 to 128 characters, each of A-Z/,
     ],
-    ['a name of 129 characters', { name: 'x'.repeat(129) }, /expected a text of 1 to 128 characters/],
     [
       'a blank description',
       { description: ' ' },
@@ -125,8 +124,6 @@ describe('defineTool', () => {
       { timeoutMs: 0 },
       /timeoutMs is 0; expected a whole number of milliseconds from 1 to 2147483647/,
     ],
-    ['a timeout that is not a number', { timeoutMs: Number.NaN }, /timeoutMs/],
-    ['a timeout past what timers take', { timeoutMs: 2 ** 31 }, /timeoutMs/],
     [
       'an approval that is not one',
       { approval: 'alway' },
@@ -137,8 +134,6 @@ describe('defineTool', () => {
       { recovery: 'retry' },
       /recovery is 'retry'; use one of 'rerun', 'reconcile', 'ask', 'report'/,
     ],
-    ['an input by another name', { parameters: {} }, /parameters is not an option. Did you mean input\?/],
-    ['a function by another name', { handler: arrow }, /handler is not an option. Did you mean execute\?/],
     ['a slip of the pen', { timeOutMs: 5 }, /timeOutMs is not an option. Did you mean timeoutMs\?/],
     [
       'reconcile without a function',

@@ -287,17 +287,6 @@ it('options that are no object are refused, whatever they are', () => {
     for (const given of ['shop.db', null, 5]) expect(fateOf(() => maker(given as never))).toBe('refused')
 })
 
-it('recovery and reconcile go together', () => {
-  const reconcile = () => 'unknown'
-  expect(makers.defineTool({ recovery: 'reconcile', reconcile }).recovery).toBe('reconcile')
-  expect(makers.defineTool({ reconcile }).recovery).toBe('reconcile')
-  expect(makers.defineTool({}).recovery).toBe('rerun')
-  expect(makers.defineTool({ effect: 'write' }).recovery).toBe('report')
-  expect(makers.defineTool({ effect: 'write', recovery: 'ask' }).recovery).toBe('ask')
-  for (const recovery of ['rerun', 'ask', 'report'])
-    expect(fateOf(() => makers.defineTool({ recovery, reconcile }))).toBe('refused')
-})
-
 it('an optional package that does not load is an error that the model reads, or that its maker throws', async () => {
   const cause = Object.assign(new Error('no'), { code: 'ERR_MODULE_NOT_FOUND' })
   const lost = declarePackage('lost', () => Promise.reject(cause))

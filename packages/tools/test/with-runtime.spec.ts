@@ -7,7 +7,6 @@ import { defineTool, whenInput } from '@tallystick/tools'
 import { calculator } from '@tallystick/tools/calculator'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import { sqlQuery } from '@tallystick/tools/sql-query'
-import { filter, firstValueFrom, Subject } from 'rxjs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createShopDatabase } from './built-in/shop-database.ts'
@@ -51,32 +50,6 @@ async function resultsOf(run: Run): Promise<readonly string[]> {
 }
 
 describe('tools in a run', () => {
-  it('are given up after a time without progress, which is on record', async () => {
-    const clock = manualClock()
-    const reporters$ = new Subject<() => void>()
-    const begun = firstValueFrom(reporters$)
-    const importRows = defineTool({
-      name: 'import',
-      description: 'Imports rows.',
-      input: z.object({}),
-      effect: 'read',
-      quietMs: 1_000,
-      execute: (_input, { progress }) => new Promise(() => reporters$.next(() => progress('at work'))),
-    })
-    const run = start([asks('import', {}), { text: 'Given up.' }], [importRows], clock)
-    const report = await begun
-    for (let reports = 0; reports < 3; reports++) {
-      clock.advance(900)
-      report()
-    }
-    clock.advance(1_000)
-    expect(await resultsOf(run)).toEqual([expect.stringMatching(/^import timed_out: /)])
-    const first = await firstValueFrom(run.events$)
-    expect(first?.type === 'run_started' && first.definition.policy?.tools).toMatchObject([
-      { quietMs: 1_000 },
-    ])
-  })
-
   it('answer the model, or tell it what to do better', async () => {
     const run = start(
       [
@@ -125,50 +98,5 @@ describe('tools in a run', () => {
     })
     expect((await run.result).pendingApprovals).toHaveLength(1)
     expect(calls).toEqual([])
-  })
-
-  it('get the signal to stop at their time, and the run continues', async () => {
-    const clock = manualClock()
-    let reason: unknown
-    const slow = defineTool({
-      name: 'slow',
-      description: 'Takes for ever.',
-      input: { type: 'object' },
-      effect: 'read',
-      timeoutMs: 2_000,
-      execute: (_input, { signal, progress }) =>
-        new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => {
-            reason = signal.reason
-            reject(signal.reason as Error)
-          })
-          progress('running')
-        }),
-    })
-    const run = start([asks('slow', {}), { text: 'Done.' }], [slow], clock)
-    await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'tool_progress')))
-    clock.advance(2_000)
-    const [result] = await resultsOf(run)
-    expect(result).toMatch(/^slow timed_out: /)
-    expect(reason).toMatchObject({ name: 'AbortError', message: 'The tool took too long.' })
-  })
-
-  it('get the signal to stop when the run is cancelled, and what they have by then is kept', async () => {
-    const half = defineTool({
-      name: 'half',
-      description: 'Does what it can.',
-      input: { type: 'object' },
-      effect: 'write',
-      execute: (_input, { signal, progress }) =>
-        new Promise((resolve) => {
-          signal.addEventListener('abort', () => resolve('3 of 7 sent'))
-          progress('running')
-        }),
-    })
-    const run = start([asks('half', {}), { text: 'never' }], [half])
-    await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'tool_progress')))
-    await run.cancel('enough')
-    expect(await resultsOf(run)).toEqual(['half success: 3 of 7 sent'])
-    expect(await run.result).toMatchObject({ status: 'done', reason: 'cancelled' })
   })
 })

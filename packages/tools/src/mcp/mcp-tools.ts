@@ -515,7 +515,7 @@ interface PinnedTools {
 }
 
 /** Begins with the digests that a person knows. */
-export function createPins(known: Readonly<Record<string, string>>): PinnedTools {
+function createPins(known: Readonly<Record<string, string>>): PinnedTools {
   const digests = new Map(Object.entries(known))
   return {
     see(tool) {

@@ -275,25 +275,11 @@ describe('defining it', () => {
       { headers: { 'https://a.example': { key: '' } } },
       /header "key" .* has no value/,
     ],
-    ['no bytes', { maxBytes: 0 }, /maxBytes/],
-    ['no time', { timeoutMs: -1 }, /timeoutMs/],
-    ['half a redirect', { maxRedirects: 0.5 }, /maxRedirects/],
   ])('refuses %s', (_what, options, message) => {
     const define = (): unknown => httpFetch(options)
     expect(define).toThrow(ConfigurationError)
     expect(define).toThrow(message)
     expect(define).not.toThrow(/secret-2/)
-  })
-
-  it('names and describes the tool, with where it can go', () => {
-    expect(httpFetch().name).toBe('http_fetch')
-    expect(httpFetch({ origins: ['https://a.example'] }).description).toContain(
-      'Only https://a.example can be reached.',
-    )
-    expect(httpFetch({ name: 'ask', description: 'Asks.' })).toMatchObject({
-      name: 'ask',
-      description: 'Asks.',
-    })
   })
 })
 

@@ -266,9 +266,6 @@ describe('defining it', () => {
     ['a database in memory', { path: ':memory:' }, /has no database/],
     ['a URI', { path: 'file:shop.db?mode=rwc' }, /has no database/],
     ['no rows', { path, maxRows: 0 }, /sqlQuery: maxRows is 0; expected a whole number of at least 1/],
-    ['half a byte', { path, maxBytes: 0.5 }, /maxBytes/],
-    ['a limit by another name', { path, maxRow: 5 }, /maxRow is not an option. Did you mean maxRows\?/],
-    ['no time', { path, timeoutMs: Number.NaN }, /timeoutMs/],
     ['no time for locks', { path, lockTimeoutMs: 0 }, /lockTimeoutMs is 0/],
     [
       'the name of the ledger',
@@ -292,10 +289,6 @@ describe('defining it', () => {
     expect(await tool.check({ sql: 'SELECT 1', params: [] }, callContext)).toMatchObject({
       outcome: 'invalid_input',
       text: expect.stringContaining('- params: unknown key; the keys are sql, parameters') as string,
-    })
-    expect(sqlQuery({ path, name: 'books', description: 'The books.' })).toMatchObject({
-      name: 'books',
-      description: 'The books.',
     })
   })
 

@@ -3,7 +3,6 @@ import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { effort } from '../../../../../scripts/testing/effort.ts'
-import { splitPath } from '../../../src/built-in/files/names.ts'
 import { openByHandle, openByName, NotAFileError, OutsideError } from '../../../src/built-in/files/root.ts'
 import { putFile } from '../../../src/built-in/files/write.ts'
 import {
@@ -105,38 +104,6 @@ describe.each(ways)('nothing outside the root is reached (%s)', (way) => {
     const call = caller(toolsOver(box, way))
     for (const path of ['open', 'lib', 'lib/m.js', './/.env', 'lib/../.env'])
       for (const text of await useAll(call, path)) expect(text).not.toContain(secret)
-  })
-})
-
-describe('a path', () => {
-  it.each([
-    ['/etc/passwd', 'is absolute'],
-    ['//server/share', 'is absolute'],
-    ['\\\\server\\share', 'is absolute'],
-    ['C:\\Windows', 'is absolute'],
-    ['c:x', 'is absolute'],
-    ['a\\..\\..\\b', 'holds a backslash'],
-    ['a\0b', 'holds a control character'],
-    ['a\nb', 'holds a control character'],
-  ])('%j is refused', (path, why) => {
-    expect(() => splitPath(path, 'linux')).toThrow(why)
-  })
-
-  it.each(['a.', 'a ', 'a/b./c', 'aa:stream', 'NUL', 'com1.txt', 'aux .txt', 'PROGRA~1', 'a?', '...'])(
-    '%j is refused on Windows, which reads it differently',
-    (path) => {
-      expect(() => splitPath(path, 'win32')).toThrow(/which Windows reads differently/)
-      expect(splitPath(path, 'linux')).toEqual(path.split('/'))
-    },
-  )
-
-  it('that is too long is refused', () => {
-    expect(() => splitPath('x/'.repeat(3_000))).toThrow('is too long')
-  })
-
-  it('keeps its names, without what changes nothing', () => {
-    expect(splitPath('./a//b/./c/', 'win32')).toEqual(['a', 'b', 'c'])
-    expect(splitPath('../a', 'win32')).toEqual(['..', 'a'])
   })
 })
 

@@ -4,8 +4,7 @@ import type { McpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
 import { readNegotiation } from '../../../src/mcp/client.ts'
 import { renewDiscovery } from '../../../src/mcp/fetch.ts'
-import type { ListedTool } from '../../../src/mcp/listing.ts'
-import { readEffect, createPins } from '../../../src/mcp/mcp-tools.ts'
+import { readEffect } from '../../../src/mcp/mcp-tools.ts'
 import { isHttpUrl, mcpServer, requireMcpOptions, toRootUri } from '../../../src/mcp/options.ts'
 
 // Every value that an option of MCP servers may have, and the values just beside them.
@@ -178,25 +177,6 @@ describe('the negotiation with a server', () => {
     ['a URL of one revision', { url, era: '2026-07-28' }, { pin: '2026-07-28' }, noEnd],
   ] as const)('given %s, then %o begins with %o, and waits for %i ms', (_which, options, mode, timeoutMs) => {
     expect(readNegotiation(options)).toEqual({ mode, probe: { timeoutMs } })
-  })
-})
-
-// Which tools a person knows, and what a server that is believed says of them.
-
-const tool = (exposedName: string, digest: string) => ({ exposedName, digest }) as ListedTool
-
-describe('the tools that a person knows', () => {
-  it('are those that were given, or listed first', () => {
-    const pins = createPins({ b: '1' })
-    for (const each of [tool('a', '1'), tool('a', '2'), tool('b', '2')]) pins.see(each)
-    expect(pins.all()).toEqual({ a: '1', b: '1' })
-    expect(Object.keys(pins.all())).toEqual(['a', 'b'])
-    expect(
-      [tool('a', '1'), tool('a', '2'), tool('b', '2'), tool('c', '1')].map((each) => pins.hasChanged(each)),
-    ).toEqual([...[false, true, true, false]])
-    pins.accept(tool('b', '2'))
-    expect(pins.hasChanged(tool('b', '2'))).toBe(false)
-    expect(pins.hasChanged(tool('b', '1'))).toBe(true)
   })
 })
 
