@@ -269,9 +269,19 @@ function findPlace(messages: readonly Message[]): { readonly text: string; reado
   return { text, turn: before + messages.slice(told).filter(({ role }) => role === 'assistant').length }
 }
 
+/** After so many turns of a run its model calls no more tools: a summary forgets how far it had come, and so it may begin anew. */
+const maxTurns = 30
+
+/** The turn of the last call that has a result. */
+function findLastTurn(messages: readonly Message[]): number {
+  const results = messages.findLast(({ role }) => role === 'tool')
+  const { toolCallId = '' } = results?.role === 'tool' ? (results.results.at(-1) ?? {}) : {}
+  return Number(/_(\d+)_\d+_\d+$/.exec(toolCallId)?.[1] ?? 0)
+}
+
 function replyTo({ messages, toolChoice }: ModelRequest): ScriptedReply {
   const { text, turn } = findPlace(messages)
-  const steps = readSteps(text)
+  const steps = findLastTurn(messages) < maxTurns ? readSteps(text) : []
   const step = steps[turn]
   const usage = { inputTokens: 250, outputTokens: 40 }
   if (step === undefined) return { text: turn > 12 ? 'Enough.' : '{"guarded":true}', usage }

@@ -122,7 +122,7 @@ export interface FleetEnd {
 const untroubledMs = 3 * 3_600_000
 
 /** So often something may happen in a world; beyond it, something goes round. */
-const mostSteps = 300_000
+const mostSteps = 60_000
 
 /** Plays a plan to its end. The same plan gives the same ledgers, byte for byte. */
 export async function playFleet(
