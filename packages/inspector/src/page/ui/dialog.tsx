@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { Trouble } from './trouble.tsx'
 
 /** A dialog over the page. Escape and a click beside it close it; the focus goes back to where it was. */
 export function Dialog({
@@ -34,6 +35,34 @@ export function Dialog({
         {children}
       </div>
     </dialog>
+  )
+}
+
+/** The end of a dialog: why it was refused, if it was, and its buttons; the main one sends its form, or calls `onClick`. */
+export function DialogEnd({
+  trouble,
+  action,
+  disabled,
+  onClick,
+  children,
+}: {
+  readonly trouble: string | undefined
+  readonly action: string
+  readonly disabled: boolean
+  readonly onClick?: () => void
+  /** The buttons before the main one. */
+  readonly children?: ComponentChildren
+}): JSX.Element {
+  return (
+    <>
+      <Trouble words={trouble} />
+      <footer class="dialog-end">
+        {children}
+        <button type={onClick ? 'button' : 'submit'} class="primary" disabled={disabled} onClick={onClick}>
+          {action}
+        </button>
+      </footer>
+    </>
   )
 }
 

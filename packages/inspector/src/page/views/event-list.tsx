@@ -1,40 +1,27 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
 import { memo } from 'preact/compat'
-import { useEffect, useRef } from 'preact/hooks'
 import { goTo, lastSeq, lines, restingSeq } from '../state/open-run.ts'
 import { runId } from '../state/route.ts'
 import { Same } from '../ui/same.tsx'
 import { showHidden } from '../ui/text.tsx'
+import { VirtualList } from '../ui/virtual-list.tsx'
 import type { EventLine } from '../worker/moment.ts'
 
 /** All events of the run, one line each. */
 export function EventList(): JSX.Element {
-  const scroller = useRef<HTMLDivElement>(null)
-  const count = lastSeq.value
   const now = restingSeq.value
-  const list = useVirtualizer({
-    count,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => 24,
-    overscan: 8,
-  })
-  useEffect(() => list.scrollToIndex(now - 1, { align: 'auto' }), [now])
   return (
     <div class="filled">
-      <div class="list events" ref={scroller}>
-        <ul style={{ height: `${list.getTotalSize()}px`, position: 'relative' }}>
-          {list.getVirtualItems().map(({ index, start }) => {
-            const line = lines[index]
-            if (line === undefined) return null
-            return (
-              <li key={line.seq} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
-                <Entry line={line} isNow={line.seq === now} />
-              </li>
-            )
-          })}
-        </ul>
-      </div>
+      <VirtualList
+        items={lines}
+        count={lastSeq.value}
+        rowHeight={24}
+        name="events"
+        now={now - 1}
+        keyOf={({ seq }) => seq}
+      >
+        {(line) => <Entry line={line} isNow={line.seq === now} />}
+      </VirtualList>
       <Same
         command={['show', 'LEDGER', runId.value ?? '', '--events']}
         path={`runs/${runId.value}/events`}

@@ -7,13 +7,12 @@ import { runId } from '../../state/route.ts'
 import { may } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
 import { describeDemands } from '../../ui/demands.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
 import { showHidden } from '../../ui/text.tsx'
 import type { PendingDecision } from '../../worker/waits.ts'
 import { RaiseDialog } from './raise-dialog.tsx'
 import { SettleDialog } from './settle-dialog.tsx'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** What the run waits for, where a person can do something about it: one line each, above all else. */
 export function WaitingFor(): JSX.Element | null {
@@ -168,8 +167,19 @@ function DecisionDialog({
       <Field label="Reason" hint="The record keeps it; the model reads why a call was denied.">
         <input value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
       </Field>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
+      <DialogEnd
+        trouble={trouble}
+        action={isEditing ? 'Approve with this input' : 'Approve'}
+        disabled={isBusy || fault !== undefined}
+        onClick={() =>
+          decide('approve', {
+            ...answer,
+            ...(isEditing
+              ? { input: JSON.parse(edited) as object }
+              : scope && { standing: { for: scope, expiresInMs: hours * hourMs } }),
+          })
+        }
+      >
         <button
           type="button"
           disabled={isBusy || reason === ''}
@@ -178,22 +188,7 @@ function DecisionDialog({
         >
           Deny
         </button>
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy || fault !== undefined}
-          onClick={() =>
-            decide('approve', {
-              ...answer,
-              ...(isEditing
-                ? { input: JSON.parse(edited) as object }
-                : scope && { standing: { for: scope, expiresInMs: hours * hourMs } }),
-            })
-          }
-        >
-          {isEditing ? 'Approve with this input' : 'Approve'}
-        </button>
-      </footer>
+      </DialogEnd>
     </Dialog>
   )
 }

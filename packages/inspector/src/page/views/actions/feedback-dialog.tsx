@@ -4,9 +4,8 @@ import { useState } from 'preact/hooks'
 import { worker } from '../../state/open-run.ts'
 import { go, runId } from '../../state/route.ts'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** Says how a run came out: a score, a note, or both. Then the page goes to its end, where feedback is shown. */
 export function FeedbackDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
@@ -41,17 +40,12 @@ export function FeedbackDialog({ onClose }: { readonly onClose: () => void }): J
       <Field label="Note" hint="It stays on the record of the run, under your name. No model reads it.">
         <textarea rows={3} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
       </Field>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy || !isNumber || Object.keys(body).length === 0}
-          onClick={give}
-        >
-          Give feedback
-        </button>
-      </footer>
+      <DialogEnd
+        trouble={trouble}
+        action="Give feedback"
+        disabled={isBusy || !isNumber || Object.keys(body).length === 0}
+        onClick={give}
+      />
     </Dialog>
   )
 }

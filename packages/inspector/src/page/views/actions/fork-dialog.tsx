@@ -3,10 +3,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { seq, worker } from '../../state/open-run.ts'
 import { go, runId } from '../../state/route.ts'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
 import type { ForkPlace } from '../../worker/fork-place.ts'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** Begins a run that shares the events up to the one that is looked at, with changes. The run itself stays as it is. */
 export function ForkDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
@@ -133,12 +132,7 @@ function ForkForm({
           ? 'Writes take effect in the outside world, under new idempotency keys.'
           : 'Writes are stubbed: none is performed, and the model is told so. Recorded results are served while the calls are equal.'}
       </p>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
-        <button type="button" class="primary" disabled={isBusy} onClick={fork}>
-          {isBusy ? 'Forking…' : 'Fork'}
-        </button>
-      </footer>
+      <DialogEnd trouble={trouble} action={isBusy ? 'Forking…' : 'Fork'} disabled={isBusy} onClick={fork} />
     </>
   )
 }

@@ -3,9 +3,8 @@ import { useState } from 'preact/hooks'
 import { go } from '../../state/route.ts'
 import { self } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** Starts a run of one of the agents of the configuration, and shows it as it comes. */
 export function NewRun({ onClose }: { readonly onClose: () => void }): JSX.Element {
@@ -57,12 +56,11 @@ export function NewRun({ onClose }: { readonly onClose: () => void }): JSX.Eleme
         <Field label="Session" hint="The conversation that it continues, if any.">
           <input value={sessionId} onInput={(event) => setSession(event.currentTarget.value)} />
         </Field>
-        <Trouble words={trouble} />
-        <footer class="dialog-end">
-          <button type="submit" class="primary" disabled={isBusy || input === '' || agent === ''}>
-            {isBusy ? 'Starting…' : 'Start'}
-          </button>
-        </footer>
+        <DialogEnd
+          trouble={trouble}
+          action={isBusy ? 'Starting…' : 'Start'}
+          disabled={isBusy || input === '' || agent === ''}
+        />
       </form>
     </Dialog>
   )

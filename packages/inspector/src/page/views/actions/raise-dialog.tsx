@@ -3,9 +3,8 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { runId } from '../../state/route.ts'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** Raises the limit that a run has met. */
 export function RaiseDialog({
@@ -24,19 +23,14 @@ export function RaiseDialog({
       <Field label="New maximum" hint={max === undefined ? '' : `It is ${max} now.`}>
         <input inputMode="decimal" value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </Field>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy || !isHigher}
-          onClick={() =>
-            send(() => source.value.send(`runs/${runId.value}/raise`, { limit, max: next }), onClose)
-          }
-        >
-          Raise
-        </button>
-      </footer>
+      <DialogEnd
+        trouble={trouble}
+        action="Raise"
+        disabled={isBusy || !isHigher}
+        onClick={() =>
+          send(() => source.value.send(`runs/${runId.value}/raise`, { limit, max: next }), onClose)
+        }
+      />
     </Dialog>
   )
 }

@@ -6,7 +6,7 @@ import { waits } from '../../state/open-run.ts'
 import { route, runId } from '../../state/route.ts'
 import { may, rows, self } from '../../state/runs.ts'
 import { source } from '../../state/source.ts'
-import { Dialog } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd } from '../../ui/dialog.tsx'
 import { fence } from '../../ui/fence.ts'
 import { Same } from '../../ui/same.tsx'
 import { useSending } from '../../ui/sending.ts'
@@ -109,17 +109,12 @@ function ResumeDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
         No process drives this run. The server takes it up where its record ends: calls in doubt are started
         again, asked about or reported, as their tools declare.
       </p>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy}
-          onClick={() => send(() => source.value.send(`runs/${runId.value}/resume`, {}), onClose)}
-        >
-          Resume
-        </button>
-      </footer>
+      <DialogEnd
+        trouble={trouble}
+        action="Resume"
+        disabled={isBusy}
+        onClick={() => send(() => source.value.send(`runs/${runId.value}/resume`, {}), onClose)}
+      />
     </Dialog>
   )
 }

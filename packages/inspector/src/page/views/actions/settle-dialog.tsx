@@ -2,10 +2,9 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { runId } from '../../state/route.ts'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
 import type { DeferredWork } from '../../worker/waits.ts'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** Gives the result of a call that an outside system carries out. */
 export function SettleDialog({
@@ -24,20 +23,16 @@ export function SettleDialog({
       <Field label="Result, or the error" hint="The model reads it as it is.">
         <textarea rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </Field>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
+      <DialogEnd
+        trouble={trouble}
+        action="It is done"
+        disabled={isBusy || text === ''}
+        onClick={() => settle('result')}
+      >
         <button type="button" disabled={isBusy || text === ''} onClick={() => settle('failed')}>
           It failed
         </button>
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy || text === ''}
-          onClick={() => settle('result')}
-        >
-          It is done
-        </button>
-      </footer>
+      </DialogEnd>
     </Dialog>
   )
 }

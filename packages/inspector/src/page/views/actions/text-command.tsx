@@ -1,9 +1,8 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { source } from '../../state/source.ts'
-import { Dialog, Field } from '../../ui/dialog.tsx'
+import { Dialog, DialogEnd, Field } from '../../ui/dialog.tsx'
 import { useSending } from '../../ui/sending.ts'
-import { Trouble } from '../../ui/trouble.tsx'
 
 /** Asks for one text, and sends it. */
 export function TextCommand({
@@ -43,17 +42,12 @@ export function TextCommand({
       <Field label={label} hint={hint}>
         <textarea rows={3} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </Field>
-      <Trouble words={trouble} />
-      <footer class="dialog-end">
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy || (text === '' && !mayBeEmpty)}
-          onClick={submit}
-        >
-          {action}
-        </button>
-      </footer>
+      <DialogEnd
+        trouble={trouble}
+        action={action}
+        disabled={isBusy || (text === '' && !mayBeEmpty)}
+        onClick={submit}
+      />
     </Dialog>
   )
 }

@@ -1,8 +1,7 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
-import { useRef } from 'preact/hooks'
 import { goTo, seq } from '../../state/open-run.ts'
 import { formatCost, showHidden } from '../../ui/text.tsx'
+import { useRows } from '../../ui/virtual-list.tsx'
 import type { Spender } from '../../worker/money.ts'
 import { computeCachedShare, formatTokens } from './amounts.ts'
 import { Estimate } from './estimate.tsx'
@@ -17,13 +16,7 @@ const kinds: Readonly<Record<Spender['kind'], string>> = {
 
 /** Tokens and cost of each turn, and of what was called beside turns. */
 export function SpenderTable({ spenders }: { readonly spenders: readonly Spender[] }): JSX.Element {
-  const scroller = useRef<HTMLDivElement>(null)
-  const list = useVirtualizer({
-    count: spenders.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
-    overscan: 8,
-  })
+  const { scroller, list, items } = useRows(spenders.length, rowHeight)
   const most = spenders.reduce((max, { costUsd = 0 }) => Math.max(max, costUsd), 0)
   const shown = Math.min(12, spenders.length) * rowHeight + rowHeight
   return (
@@ -43,7 +36,7 @@ export function SpenderTable({ spenders }: { readonly spenders: readonly Spender
               </span>
             ))}
           </div>
-          {list.getVirtualItems().map(({ index, start }) => (
+          {items.map(({ index, start }) => (
             <Row key={index} spender={spenders[index]!} index={index} top={start + rowHeight} most={most} />
           ))}
         </div>

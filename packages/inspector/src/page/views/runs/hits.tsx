@@ -1,11 +1,10 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
 import type { Hit } from '../../../api.ts'
 import { go, route } from '../../state/route.ts'
 import { findMore, hits, hitsAfter, isSearching, searchTrouble } from '../../state/search.ts'
 import { formatTime, shortenId, showHidden } from '../../ui/text.tsx'
 import { Trouble } from '../../ui/trouble.tsx'
+import { VirtualList } from '../../ui/virtual-list.tsx'
 
 const hitHeight = 72
 
@@ -27,7 +26,16 @@ export function Hits(): JSX.Element {
           </p>
         </div>
       ) : (
-        <List found={found} />
+        <VirtualList
+          items={found}
+          rowHeight={hitHeight}
+          isBusy={isSearching.value}
+          keyOf={({ runId, seq }) => `${runId}.${seq}`}
+          more={hitsAfter.value}
+          onEnd={findMore}
+        >
+          {(hit) => <Entry hit={hit} />}
+        </VirtualList>
       )}
     </>
   )
@@ -37,40 +45,6 @@ function describeFound(count: number): string {
   if (isSearching.value && count === 0) return 'Searching …'
   const more = hitsAfter.value === undefined ? '' : ' or more'
   return `${count.toLocaleString('en')}${more} ${count === 1 ? 'event' : 'events'} found`
-}
-
-function List({ found }: { readonly found: readonly Hit[] }): JSX.Element {
-  const scroller = useRef<HTMLDivElement>(null)
-  const list = useVirtualizer({
-    count: found.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => hitHeight,
-    overscan: 8,
-  })
-  const items = list.getVirtualItems()
-  const isAtEnd = (items.at(-1)?.index ?? 0) >= found.length - 1
-  useEffect(() => {
-    if (isAtEnd) void findMore()
-  }, [isAtEnd, found.length, hitsAfter.value])
-  return (
-    <div class="list" ref={scroller} aria-busy={isSearching.value}>
-      <ul style={{ height: `${list.getTotalSize()}px`, position: 'relative' }}>
-        {items.map(({ index, start }) => {
-          const hit = found[index]
-          return (
-            hit && (
-              <li
-                key={`${hit.runId}.${hit.seq}`}
-                style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}
-              >
-                <Entry hit={hit} />
-              </li>
-            )
-          )
-        })}
-      </ul>
-    </div>
-  )
 }
 
 function Entry({ hit: { runId, seq, at, type, toolCallId, excerpt } }: { readonly hit: Hit }): JSX.Element {

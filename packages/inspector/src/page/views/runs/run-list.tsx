@@ -1,6 +1,5 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { before, listState, listTrouble, readMore, readQuery, rows } from '../../state/runs.ts'
 import { tick, ticked } from '../../state/cases.ts'
 import { hits, keepSearch } from '../../state/search.ts'
@@ -11,6 +10,7 @@ import { toMarkdownTable } from '../../ui/markdown-table.ts'
 import { Same } from '../../ui/same.tsx'
 import { showHidden } from '../../ui/text.tsx'
 import { Trouble } from '../../ui/trouble.tsx'
+import { VirtualList } from '../../ui/virtual-list.tsx'
 import { CaseChoice } from './case-choice.tsx'
 import { Filters, hasFilter } from './filters.tsx'
 import { Hits } from './hits.tsx'
@@ -85,45 +85,30 @@ function NoRuns(): JSX.Element {
 }
 
 function Rows(): JSX.Element {
-  const scroller = useRef<HTMLDivElement>(null)
-  const shown = rows.value
-  const list = useVirtualizer({
-    count: shown.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => runEntryHeight,
-    overscan: 8,
-  })
-  const items = list.getVirtualItems()
-  const isAtEnd = (items.at(-1)?.index ?? 0) >= shown.length - 1
-  useEffect(() => {
-    if (isAtEnd && before.value !== undefined) void readMore()
-  }, [isAtEnd, shown.length, before.value])
   return (
-    <div class="list" ref={scroller} aria-busy={listState.value === 'loading'}>
-      <ul style={{ height: `${list.getTotalSize()}px`, position: 'relative' }}>
-        {items.map(({ index, start }) => {
-          const row = shown[index]
-          return (
-            row && (
-              <li key={row.runId} style={{ position: 'absolute', insetInline: 0, top: `${start}px` }}>
-                {ticked.value === undefined ? (
-                  <RunEntry row={row} />
-                ) : (
-                  <div class="ticking">
-                    <input
-                      type="checkbox"
-                      aria-label={`Take ${showHidden(row.firstWords ?? row.runId)}`}
-                      checked={ticked.value.has(row.runId)}
-                      onChange={() => tick(row.runId)}
-                    />
-                    <RunEntry row={row} />
-                  </div>
-                )}
-              </li>
-            )
-          )
-        })}
-      </ul>
-    </div>
+    <VirtualList
+      items={rows.value}
+      rowHeight={runEntryHeight}
+      isBusy={listState.value === 'loading'}
+      keyOf={({ runId }) => runId}
+      more={before.value}
+      onEnd={readMore}
+    >
+      {(row) =>
+        ticked.value === undefined ? (
+          <RunEntry row={row} />
+        ) : (
+          <div class="ticking">
+            <input
+              type="checkbox"
+              aria-label={`Take ${showHidden(row.firstWords ?? row.runId)}`}
+              checked={ticked.value.has(row.runId)}
+              onChange={() => tick(row.runId)}
+            />
+            <RunEntry row={row} />
+          </div>
+        )
+      }
+    </VirtualList>
   )
 }

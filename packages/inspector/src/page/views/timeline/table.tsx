@@ -1,12 +1,11 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import type { JSX } from 'preact'
-import { useRef } from 'preact/hooks'
 import { goTo } from '../../state/open-run.ts'
 import { timeline } from '../../state/timeline.ts'
 import { runId } from '../../state/route.ts'
 import { toMarkdownTable } from '../../ui/markdown-table.ts'
 import { Same } from '../../ui/same.tsx'
 import { formatDuration, showHidden } from '../../ui/text.tsx'
+import { useRows } from '../../ui/virtual-list.tsx'
 import type { Mark, Span, SpanKind, WaitKind } from '../../worker/timeline.ts'
 
 const spanWords: Readonly<Record<SpanKind, string>> = {
@@ -85,15 +84,9 @@ const rowHeight = 24
 
 /** The timeline in words, for those who read it better so. */
 export function TimelineTable(): JSX.Element {
-  const scroller = useRef<HTMLDivElement>(null)
   const lines = listLines()
   const start = timeline.value?.from ?? 0
-  const list = useVirtualizer({
-    count: lines.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
-    overscan: 12,
-  })
+  const { scroller, list, items } = useRows(lines.length, rowHeight)
   return (
     <>
       <div class="table-scroll" ref={scroller} tabIndex={0}>
@@ -111,7 +104,7 @@ export function TimelineTable(): JSX.Element {
               </span>
             ))}
           </div>
-          {list.getVirtualItems().map(({ index, start: top }) => {
+          {items.map(({ index, start: top }) => {
             const { seq, from, to, who, what, how } = lines[index]!
             return (
               <div
