@@ -1,60 +1,30 @@
 // For the other packages of Tallystick, not for users: a name here may change or go in any release.
 
 // Events, messages, commands and settings
-export {
-  type AgentPolicy,
-  applyGivenModel,
-  type FallbackModel,
-  nextTurns,
-  type PinnedModel,
-  type RecordingPart,
-  recordingParts,
-  type ToolOrigin,
-  type ToolPolicy,
-  withDigest,
-} from './events/agent-definition.ts'
+export { applyGivenModel, type FallbackModel, withDigest } from './events/agent-definition.ts'
 export { acceptsNull, findReferred, withoutAddedNulls } from './events/answer-schema.ts'
-export type { AnsweredQuestion, HistoryEdits, StartCommand } from './events/commands.ts'
+
 export {
   formatTodo,
   imageDetails,
   readTodoItems,
   type TodoItem,
   todoListName,
-  type TodoState,
   todoStates,
 } from './events/content.ts'
-export { addMs, isMoment } from './events/event-parts.ts'
+export { addMs } from './events/event-parts.ts'
 export {
-  type CallEventType,
   callEventTypes,
   type CallPlan,
-  callPlans,
   missedPolicies,
-  type CallRefusal,
-  type CarriedHistory,
   type CollectedCall,
-  deliveries,
-  deriveCause,
-  type EventTraits,
   findCause,
   findEventIdFault,
   findEventShapeFault,
   forkWrites,
-  guardedThings,
-  guardrailActions,
-  type Handoff,
-  type HistoryEdit,
-  type IdFault,
   removedText,
-  type ReplyDelta,
-  resumeReasons,
   type ShownChange,
-  type ShownMessages,
   type PreparedCall,
-  type ShownPiece,
-  type Spending,
-  type WrittenPart,
 } from './events/event.ts'
 export {
   type Amounts,
@@ -72,29 +42,12 @@ export {
   type UnfitInput,
   verdictSchema,
 } from './events/signals.ts'
-export {
-  computeSearchesCost,
-  findRates,
-  isTokenCount,
-  type LongInputRates,
-  maxPriceUsd,
-  pickTokenCounts,
-  type Rates,
-  takeLargerUsage,
-  type UsageField,
-  usageFields,
-} from './events/usage.ts'
+export { computeSearchesCost, type Rates } from './events/usage.ts'
 
 // The machine
 export { fitsDemand, isSamePerson } from './machine/approvals.ts'
 export { computeLeft, sumSpent } from './machine/budget.ts'
-export {
-  type EventBatch,
-  type Recording,
-  toEvent,
-  type WaitingAction,
-  type Writer,
-} from './machine/advance.ts'
+export { toEvent } from './machine/advance.ts'
 export {
   type DeferredCall,
   getCurrentModel,
@@ -106,18 +59,14 @@ export {
   toEventReceipt,
   toTextContent,
 } from './machine/calls.ts'
-export { digestSummaryRequest, summaryInstructions } from './machine/compaction.ts'
+export { digestSummaryRequest } from './machine/compaction.ts'
 export { isOutsideCause, isSignal } from './machine/decide.ts'
-export { buildForkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
+export { buildForkedEvents, requireForkable } from './machine/fork.ts'
 export {
-  type CallLog,
   computeHistoryDigest,
   computeHistoryDigests,
   digestBeginning,
   emptyHistoryDigest,
-  formatPlainText as historyText,
-  type History,
-  type LoggedCall,
   readCalls,
   readMessages,
   readShownMessages,
@@ -130,84 +79,30 @@ export {
   computeRequestDigest,
   describeChangedInput,
   digestAdditions,
-  getSettings,
   pickWritingSettings,
 } from './machine/request.ts'
 export { isStubbed, recoverRandom } from './machine/retry.ts'
-export type {
-  Compaction,
-  RecordedPosition,
-  Refusal,
-  Rules,
-  Stamp,
-  TakingOver,
-  TurnChange,
-  TurnRequest,
-} from './machine/rules.ts'
-export {
-  type Attempt,
-  type CallStatus,
-  type CollectingState,
-  type Compacting,
-  type DoneState,
-  type ErrorStreak,
-  type ExecutingState,
-  type FailedAttempt,
-  type IdleState,
-  type InjectingState,
-  type InputCheck,
-  type MetLimit,
-  type PartDraft,
-  type PendingInput,
-  type Phase,
-  phases,
-  type Reply,
-  type RunBase,
-  type StreamingState,
-  toRunTimes,
-  type Totals,
-} from './machine/state.ts'
+export type { Refusal, Rules, Stamp, TurnChange } from './machine/rules.ts'
+export { type Phase, phases, type StreamingState, toRunTimes, type Totals } from './machine/state.ts'
 export { estimateDefinitionTokens, estimateMessageTokens, estimateTextTokens } from './machine/tokens.ts'
 
 // The ledger
-export {
-  caughtUp,
-  type ChangeOptions,
-  type Changes,
-  followAllChanges,
-  followChanges,
-  type Poll,
-} from './ledger/changes.ts'
-export { type ContentRemoval, type OpenLedger, requireLedger } from './ledger/ledger.ts'
+export { caughtUp, followAllChanges, followChanges } from './ledger/changes.ts'
+export { type ContentRemoval, requireLedger } from './ledger/ledger.ts'
 export { eventType, matchesQuery } from './ledger/queries.ts'
 
 // Models and tools
 export { toShownEvent } from './models/output.ts'
-export { askRepair, type CallChecker, checkCalls, type CheckContext, isUnfit } from './tools/check-calls.ts'
-export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
+export { askRepair, checkCalls, isUnfit } from './tools/check-calls.ts'
+
 export { AttemptTime } from './tools/tool-call.ts'
-export { createSchemaReader, findInputFault, type OutputReader } from './tools/tool-schema.ts'
+export { createSchemaReader, findInputFault } from './tools/tool-schema.ts'
 
 // Agents
 export { isAgentTool } from './agent/agent-tool.ts'
-export {
-  type AgentRules,
-  calledModel,
-  definedAgent,
-  offeredTool,
-  retryPolicy,
-  someRepeats,
-} from './agent/agent.ts'
-export { type AgentChange, overrideAgent } from './agent/override-agent.ts'
-export {
-  type AskedTurn,
-  bindRules,
-  ContextOfRecord,
-  type ContextOption,
-  type Preparing,
-  toDefinitionIn,
-  updateDefinition,
-} from './agent/prepare-turn.ts'
+export { calledModel, definedAgent, offeredTool, retryPolicy, someRepeats } from './agent/agent.ts'
+export { overrideAgent } from './agent/override-agent.ts'
+export { bindRules, ContextOfRecord, type Preparing, updateDefinition } from './agent/prepare-turn.ts'
 export { listReachableAgents, someRules } from './agent/registry.ts'
 export { pickRules } from './agent/run-rules.ts'
 
@@ -254,10 +149,8 @@ export {
   copyJson,
   findParsedFault,
   getOwn,
-  isFrozenOnce,
   isJson,
   isJsonObject,
-  type JsonLike,
   omitUndefined,
   type OrUndefined,
   readJson,

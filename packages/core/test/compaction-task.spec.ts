@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Message, joinText } from '@tallystick/core'
-import type { Compaction } from '@tallystick/core/internal'
+
 import {
   checkTranscript,
   scriptedModel,
@@ -9,6 +9,7 @@ import {
   type ScriptedStep,
 } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
+import type { Compaction } from '../src/machine/rules.ts'
 
 const look = testTool({ name: 'look', run: () => 'x'.repeat(400) })
 /** Replies that ask for a look each; what the provider says that they took is far too little. */

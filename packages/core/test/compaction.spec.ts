@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type Message, joinText } from '@tallystick/core'
-import type { Compaction } from '@tallystick/core/internal'
+
 import { checkTranscript, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, stage } from './stage.ts'
+import type { Compaction } from '../src/machine/rules.ts'
 
 const look = testTool({ name: 'look', run: () => 'x'.repeat(2_000) })
 const looking = (count: number): ScriptedStep[] => [

@@ -1,9 +1,9 @@
-import type { StartCommand } from '@tallystick/core/internal'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { sampleFacts, given, sampleMessage, stampFacts, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { findDecisionFault, raiseFault, ShownApprovals } from '../src/runtime/run.ts'
 import { begun, called, callId, executing, runId, startedCall } from './pages.ts'
+import type { StartCommand } from '../src/events/commands.ts'
 
 const streaming = [...begun(), called()]
 const here = { turn: 1, attempt: 1 }

@@ -1,8 +1,9 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
-import { type CallEventType } from '@tallystick/core/internal'
+
 import type { RuntimeEvent } from '@tallystick/core'
 import type { EventType, Fact, FactOf, ToolCallId } from '@tallystick/core/vocabulary'
 import { expectTypeOf } from 'vitest'
+import type { CallEventType } from '../src/events/event.ts'
 
 declare const toolCallId: ToolCallId
 

@@ -1,5 +1,5 @@
 import type { Message } from '@tallystick/core'
-import type { Handoff } from '@tallystick/core/internal'
+
 import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { sampleFacts, given, sampleMessage } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -22,6 +22,7 @@ import {
   answered,
   refusal,
 } from './pages.ts'
+import type { Handoff } from '../src/events/event.ts'
 
 const streaming = [...begun(), called()]
 const failed: Fact = { type: 'model_stream_failed', turn: 1, attempt: 1, failure: failure(), retryAt: 0 }

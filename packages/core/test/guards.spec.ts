@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { IllegalTransitionError, type RunState, type RuntimeEvent } from '@tallystick/core'
-import type { CallStatus } from '@tallystick/core/internal'
+
 import { evolve } from '@tallystick/core/machine'
 import { defaultRetryPolicy, type Fact, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
@@ -18,6 +18,7 @@ import {
   startedCall,
   wrote,
 } from './pages.ts'
+import type { CallStatus } from '../src/machine/state.ts'
 
 /** Says why the last fact of a page is refused; `taken` where it is not. */
 function refusal(page: readonly Fact[], last: Fact | RuntimeEvent): string {

@@ -10,9 +10,10 @@ import {
   type Message,
   joinText,
 } from '@tallystick/core'
-import type { TurnRequest } from '@tallystick/core/internal'
+
 import { manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
+import type { TurnRequest } from '../src/machine/rules.ts'
 
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 const look = testTool({ name: 'look', run: () => 'card 4111-1111' })

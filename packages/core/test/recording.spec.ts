@@ -11,11 +11,12 @@ import {
   type RuntimeOptions,
   type Tool,
 } from '@tallystick/core'
-import { recordingParts, type RecordingPart } from '@tallystick/core/internal'
+
 import { auditAll } from '@tallystick/core/machine'
 import type { RecordingPolicy } from '@tallystick/core/vocabulary'
 import { checkLaws, manualClock, scriptedModel, testTool, waitUntilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
+import { type RecordingPart, recordingParts } from '../src/events/agent-definition.ts'
 
 const usage = { inputTokens: 20, outputTokens: 30 }
 const steps = [

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
-import { readShownMessages, toShownMessages, type ShownPiece } from '@tallystick/core/internal'
+import { readShownMessages, toShownMessages } from '@tallystick/core/internal'
 import { tries } from '../../../scripts/testing/effort.ts'
 import {
   appendMessage,
@@ -11,6 +11,7 @@ import {
   computeHistoryDigests,
   withShownDigest,
 } from '../src/machine/history.ts'
+import type { ShownPiece } from '../src/events/event.ts'
 
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 

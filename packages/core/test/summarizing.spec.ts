@@ -9,7 +9,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { readMessages, summaryInstructions } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import {
   checkTranscript,
@@ -20,6 +20,7 @@ import {
   type ScriptedStep,
 } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'
+import { summaryInstructions } from '../src/machine/compaction.ts'
 
 const long = 'word '.repeat(400)
 const paused = (text: string): ScriptedStep => ({ text, stopReason: 'paused' })

@@ -12,7 +12,7 @@ import {
   type Message,
   type Tool,
 } from '@tallystick/core'
-import { historyText } from '@tallystick/core/internal'
+
 import {
   manualClock,
   scriptedModel,
@@ -21,6 +21,7 @@ import {
   type ScriptedStep,
 } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
+import { formatPlainText as historyText } from '../src/machine/history.ts'
 
 const order = z.object({ number: z.string().regex(/^A-/), euros: z.coerce.number().default(5) })
 const answered = z.object({ paid: z.number(), note: z.string() })
