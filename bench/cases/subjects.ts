@@ -36,7 +36,6 @@ export const runtimes: readonly string[] = [
   ...['langgraph', 'langgraph-memory', 'langgraph-sqlite', 'pi'],
 ]
 
-/** The subject of a name. */
 async function loadSubject(name: string): Promise<Subject> {
   const place = places[name]
   if (place === undefined) throw new Error(`There is no subject ${name}.`)

@@ -18,7 +18,6 @@ export function load(): number {
   return loadavg()[0] ?? NaN
 }
 
-/** The versions of the installed packages. */
 export function versionsText(home: string): string {
   const path = join(home, 'package.json')
   const { dependencies = {} } = JSON.parse(readFileSync(path, 'utf8')) as {

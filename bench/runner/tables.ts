@@ -107,7 +107,6 @@ function endedEarly(row: Row): readonly string[] {
     : []
 }
 
-/** The errors of rows that failed. */
 export function failures(rows: readonly Row[]): readonly string[] {
   return rows.flatMap(({ entry: { of, params }, name, isBefore, error }) =>
     error === undefined || isBefore ? [] : [`${of.name} ${paramsText(params)}, ${name}: ${error}`],

@@ -45,10 +45,8 @@ export interface EmptyStore {
   readonly lacks?: readonly NonNullable<LedgerContractCase['needs']>[]
 }
 
-/** Makes a store for a case. */
 export type MakeStore = () => EmptyStore | Promise<EmptyStore>
 
-/** The verdict on one promise. */
 export interface PromiseVerdict {
   readonly promise: string
   readonly verdict: 'kept' | 'broken' | 'skipped'

@@ -371,7 +371,6 @@ function describeCircle(runIds: readonly RunId[]): string {
   return `run ${runId} says that it comes from run ${runIds[1]}, which comes from it: no run began first.`
 }
 
-/** One run that was imported. */
 export interface ImportedRun {
   readonly runId: RunId
   /** Events that were appended. */

@@ -38,7 +38,6 @@ export interface FoldHistoryOptions {
   readonly render?: ((messages: readonly Message[]) => string) | undefined
 }
 
-/** Checks how a history is folded. */
 const foldOptions: Schema = fields<FoldHistoryOptions>({
   heading: maybe(anyText),
   render: maybe(plainFunction),
@@ -69,7 +68,6 @@ export function foldHistory(
 /** The filter of `foldHistory()`. */
 export const foldedHistory: (messages: readonly Message[]) => readonly Message[] = foldHistory()
 
-/** Options of a handoff. */
 export interface HandoffOptions<Schema extends InputSchema = InputSchema> {
   /** Name of the tool that the model calls; `transfer_to_<name>` if not given. */
   readonly toolName?: string | undefined

@@ -97,7 +97,6 @@ const hookList = listOf(someHook)
 /** Checks hooks, or a list of them. */
 export const someHooks: Schema = (value) => (Array.isArray(value) ? hookList(value) : someHook(value))
 
-/** Hooks as a list. */
 export function listHooks(given: GivenHooks | undefined): readonly RunHooks[] {
   if (given === undefined) return []
   return Array.isArray(given) ? (given as readonly RunHooks[]) : [given as RunHooks]

@@ -225,7 +225,6 @@ export function updateDefinition(agent: Agent<unknown>, recorded: AgentDefinitio
   return typeof instructions === 'string' ? definition : withInstructions(definition, recorded.instructions)
 }
 
-/** A turn that an agent prepares. */
 export interface AskedTurn {
   readonly agent: Agent<unknown>
   readonly state: RunState

@@ -77,7 +77,6 @@ export interface RuntimeRules {
 
 type HistoryFilter = (messages: readonly Message[]) => readonly Message[]
 
-/** Checks of these options. */
 export const someRules: OptionChecks<RuntimeRules> = {
   approval: maybe(anyFunction),
   guardrails: maybe(listOf(guardrail)),
@@ -195,7 +194,6 @@ export interface AgentRegistry {
   readonly register: (agent: Agent<unknown>) => Agent<unknown>
   readonly find: (name: string) => Agent<unknown> | undefined
   readonly all: () => readonly Agent<unknown>[]
-  /** The price of a model, if known. */
   readonly findPrice: (model: ModelRef) => Price | undefined
   /** Refuses rules of a new run that would never apply. */
   readonly requireUsed: (rules: RuntimeRules) => void

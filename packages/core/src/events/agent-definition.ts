@@ -40,7 +40,6 @@ import {
 } from './limits.ts'
 import { computeDigest } from '../values/digest.ts'
 
-/** A fallback model, and its price. */
 export interface FallbackModel {
   readonly model: ModelRef
   /** The most web searches that its provider runs within one call; absent means none. */
@@ -98,7 +97,6 @@ export interface AgentDefinition {
   readonly maxWebSearches?: MaxWebSearches
   /** The price of the model; not part of the digest. */
   readonly price?: Price
-  /** The fallback models, in order. */
   readonly fallbacks?: readonly FallbackModel[]
   /** Guardrails of input and output; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]
@@ -443,7 +441,6 @@ export interface RunRule {
   readonly digest: string
 }
 
-/** Checks a rule of a run. */
 export const runRule: Schema<RunRule> = objectOf({ option: wordOf(runRuleOptions), name: text, digest: text })
 
 /** The model of a run, which replaces the model of each agent, with the settings of its adapter. */

@@ -123,7 +123,6 @@ export type OutsideCommand =
 /** A command to a run. One that the state does not allow is refused, as a value. */
 export type Command = StartCommand | ResumeCommand | FeedbackCommand | OutsideCommand
 
-/** An outside command of one type. */
 export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
 
 /** Who decides, for the record: never empty. */

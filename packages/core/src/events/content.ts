@@ -183,7 +183,6 @@ export const outcomes = [
 ] as const
 export type Outcome = (typeof outcomes)[number]
 
-/** The result of a tool request. */
 export interface ToolResult {
   readonly toolCallId: ToolCallId
   readonly name: string
@@ -191,7 +190,6 @@ export interface ToolResult {
   readonly content: readonly ResultPart[]
 }
 
-/** A message of the user. */
 export interface UserMessage {
   readonly role: 'user'
   readonly parts: readonly UserPart[]
@@ -320,7 +318,6 @@ const toolResult: Schema<ToolResult> = objectOf({
   content: listOf(resultPart),
 })
 const userFields: ShapeOf<Omit<UserMessage, 'role'>> = { parts: listOf(resultPart) }
-/** A message of the user. */
 export const userMessage: Schema<UserMessage> = objectOf({ role: exactly('user'), ...userFields })
 /** Any message that a model may be shown. */
 export const message: Schema<Message> = variantOf('role', {

@@ -53,7 +53,6 @@ import {
 } from './model-request.ts'
 import { money, usage, type Usage } from './usage.ts'
 
-/** The id of a run. */
 export const runId: Schema<RunId> = valueThat(
   'a run id',
   (value) => typeof value === 'string' && parseRunId(value) !== undefined,

@@ -914,7 +914,6 @@ const envelopeSchema = withShape(envelopeFields)
 const callEnvelopeSchema = withShape({ ...envelopeFields, toolCallId })
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
 
-/** The schemas of the events' bodies. */
 export const eventBodies = Object.fromEntries(
   eventTypes.map((type) => [type, withShape(eventTraits[type].fields)]),
 ) as { readonly [T in EventType]: Schema<EventBodies[T]> }

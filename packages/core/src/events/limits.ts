@@ -208,7 +208,6 @@ export const grant: Schema<Grant> = objectOf({
   durationMs: maybe(spent),
 })
 
-/** The fields of a grant. */
 export const grantFields = ['turns', 'toolCalls', 'tokens', 'inputTokens', 'outputTokens', 'costUsd'] as const
 export type GrantField = (typeof grantFields)[number]
 
@@ -236,5 +235,4 @@ export function findBound(grant: Grant, limit: LimitName): number | undefined {
   return field && grant[field]
 }
 
-/** An amount of each field. */
 export type Amounts = { readonly [F in GrantField]: number }

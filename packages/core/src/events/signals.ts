@@ -167,7 +167,6 @@ export interface UnfitInput {
   readonly malformed?: { readonly text: string; readonly error: string }
 }
 
-/** An input that was repaired. */
 export interface RepairedInput {
   readonly input: JsonObject
   /** The repairs, in words for the person who is asked and for the record. */
@@ -181,7 +180,6 @@ export interface CheckedCall extends Omit<
   CollectedCall,
   'name' | 'plan' | 'inputDigest' | 'reason' | 'approvers' | 'refusal'
 > {
-  /** The finds of guardrails in the input. */
   readonly finds?: readonly GuardrailFind[]
   readonly verdict: CallVerdict
 }

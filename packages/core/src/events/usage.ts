@@ -29,7 +29,6 @@ export interface Usage {
   readonly webSearches?: number
 }
 
-/** The fields of a usage. */
 export const usageFields = [
   'inputTokens',
   'outputTokens',

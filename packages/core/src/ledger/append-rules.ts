@@ -201,7 +201,6 @@ export function createEndedError(runId: RunId): LedgerConflictError {
   )
 }
 
-/** Returns true if events hold the end of a run. */
 export function endsRun(events: readonly RuntimeEvent[]): boolean {
   return events.some(({ type }) => type === 'run_finished')
 }

@@ -46,7 +46,6 @@ export interface InboxEntry {
   readonly at: number
 }
 
-/** How an entry is put. */
 export interface PutOptions {
   /**
    * A client of the store's own database with an open transaction: the entry is there once that is committed. A store without
@@ -81,7 +80,6 @@ export interface DueRun {
   readonly dueAt: number
 }
 
-/** The due runs to yield. */
 export interface DueFilter {
   /** Runs that are due at this time, in milliseconds since 1970 UTC, or earlier. */
   readonly before: number
@@ -234,7 +232,6 @@ export interface TakeOverClaim extends LeaseClaim {
   readonly from?: string | undefined
 }
 
-/** A lease that lasts. */
 export interface Lease {
   readonly holder: string
   /** How long it lasts unless it is renewed, in milliseconds, by the store's clock. */

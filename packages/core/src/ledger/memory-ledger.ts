@@ -105,7 +105,6 @@ class MemoryStore {
       .toSorted((left, right) => left.dueAt - right.dueAt)
   }
 
-  /** Returns the number of events up to a cursor. */
   countUpTo(cursor: TailCursor): number {
     const count = Number.parseInt(cursor)
     const event = this.events[count - 1]
@@ -118,7 +117,6 @@ function toCursor(count: number, { seq, runId }: RuntimeEvent): TailCursor {
   return `${count}-${seq}-${runId}`
 }
 
-/** How a ledger in memory is made. */
 interface MemoryLedgerOptions {
   /** The clock by which leases of runs end. Default: the host's. */
   readonly clock?: Pick<Clock, 'now'> | undefined

@@ -35,7 +35,6 @@ const time = valueThat(
 )
 const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
 
-/** A type of event of this release. */
 export const eventType: Schema = (value) => {
   if (knownTypes.has(value)) return undefined
   if (typeof value !== 'string') return anyText(value)

@@ -155,7 +155,6 @@ const OUTPUT_TOKENS_MIN = 16
 /** Output tokens that are held back for the call that writes the answer at a limit. */
 const FINALIZING_OUTPUT_TOKENS = 256
 
-/** A model call that is to be granted. */
 export interface PlannedCall {
   /** Of the model that is called; `undefined` if it is unknown. */
   readonly price: Price | undefined
@@ -392,7 +391,6 @@ const BELIEVED_INPUT_SHARE = 1 / 16
 /** Failures after which a provider may have billed a call although nothing of its reply arrived. */
 const maybeBilled = new Set<FailureClass | 'cancelled'>(['timeout', 'truncated', 'interrupted', 'cancelled'])
 
-/** Returns whether a limit of the run counts tokens or money. */
 export function countsTokens({ limits }: RunState): boolean {
   const { maxTotalTokens, maxTotalInputTokens, maxTotalOutputTokens, maxCostUsd } = limits
   return (maxTotalTokens ?? maxTotalInputTokens ?? maxTotalOutputTokens ?? maxCostUsd) !== undefined

@@ -17,7 +17,6 @@ import type { ToolChoice } from '../events/model-request.ts'
 
 /** Counts over the calls of a turn, so that the controller looks at single calls only if it has to. */
 interface CallsSummary {
-  /** How many calls have each status. */
   readonly counts: Readonly<Record<CallStatus, number>>
   /** How many reads are started. */
   readonly runningReads: number
@@ -30,7 +29,6 @@ interface CallsSummary {
 /** Summaries by the calls that they are of: arrays of calls never change. */
 const summaries = new WeakMap<readonly Call[], CallsSummary>()
 
-/** The summary of the calls of a turn. */
 export function summarizeCalls(calls: readonly Call[]): CallsSummary {
   const known = summaries.get(calls)
   if (known) return known
@@ -233,7 +231,6 @@ export function openTurnCalls(state: RunState): readonly Call[] {
   }
 }
 
-/** The calls that wait for a child run. */
 export function listCallsAwaitingChild(state: RunState): readonly Call[] {
   return openTurnCalls(state).filter(({ status, child }) => status === 'deferred' && child !== undefined)
 }

@@ -266,7 +266,6 @@ export const commandEventTypes: readonly EventType[] = [
   ...new Set(Object.values(outsideCommands).flatMap(({ types }) => types)),
 ]
 
-/** Returns whether a cause is an outside command. */
 export function isOutsideCause(cause: Cause): cause is OutsideCommand['type'] {
   return Object.hasOwn(outsideCommands, cause)
 }

@@ -385,7 +385,6 @@ function getDigestAt({ calls, digests }: CallLogStore, place: number): string {
   return digest
 }
 
-/** The calls of a log, in order. */
 export function readCalls({ length, store }: CallLog): readonly LoggedCall[] {
   return store.calls.slice(0, length)
 }

@@ -62,7 +62,6 @@ function getDuration(state: RunState): number | undefined {
   return Math.max(0, (state.deadlineAt ?? 0) - state.startedAt)
 }
 
-/** The limit on time, as it is met. */
 export function findTimeLimit(state: RunState, now: number): LimitFinding {
   const held = getFinalizingMs(state)
   const max = getDuration(state) ?? 0

@@ -468,7 +468,6 @@ const nothingRan: ReadonlySet<Outcome> = new Set([
   'skipped',
 ])
 
-/** A planned model call. */
 export interface CallPlanning {
   /** The one call past a limit, which writes the answer. */
   readonly finalizing?: boolean

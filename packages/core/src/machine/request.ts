@@ -123,7 +123,6 @@ export function listModels({ model, fallbacks = [] }: AgentDefinition): readonly
   return [model, ...fallbacks.map((fallback) => fallback.model)]
 }
 
-/** Returns whether an agent names a model. */
 export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
   return listModels(definition).some((known) => isSameModel(known, model))
 }

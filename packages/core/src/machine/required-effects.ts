@@ -52,7 +52,6 @@ export function findDueAnswerCheck(state: CollectingState): 'schema' | 'guardrai
 /** Outcomes whose content comes from a tool. */
 const writtenByTools: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'repeated'])
 
-/** The calls whose results a tool has written. */
 export function listAnsweredCalls(state: ExecutingState): readonly Call[] {
   return state.calls.filter(({ result }) => result && writtenByTools.has(result.outcome))
 }

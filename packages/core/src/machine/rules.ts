@@ -165,7 +165,6 @@ export interface RecordedPosition {
 
 export type SignalOf<T extends Signal['type']> = Extract<Signal, { readonly type: T }>
 
-/** The rules of one type of signal. */
 export interface SignalRules<T extends Signal['type']> {
   /** Returns what follows from the signal. One about something that has ended or moved on changes nothing. */
   decide(state: RunState, signal: SignalOf<T>, stamp: Stamp): Decision

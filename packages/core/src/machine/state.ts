@@ -234,7 +234,6 @@ export interface Attempt {
   readonly failed?: FailedAttempt
 }
 
-/** How an attempt failed. */
 export interface FailedAttempt {
   readonly failure: ModelFailure
   readonly retryAt?: number
@@ -439,7 +438,6 @@ export function toBase(state: RunState): RunBase {
   return base as unknown as RunBase
 }
 
-/** The state with one more message in its history. */
 export function withMessage<State extends RunState>(state: State, message: Message): State {
   const contextTokens = state.contextTokens + Math.ceil(estimateMessageTokens(message) * state.estimateFactor)
   return { ...state, contextTokens, history: appendMessage(state.history, message) }

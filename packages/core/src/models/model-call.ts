@@ -17,7 +17,6 @@ import { formatNamedError } from '../values/text.ts'
 import type { Model, ModelTimeouts } from './model.ts'
 import { type OutputStage, UnfitReply } from './output.ts'
 
-/** Which model call the signals are of. */
 export interface ModelCall {
   readonly model: Model
   readonly request: ModelRequest

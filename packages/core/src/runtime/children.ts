@@ -27,7 +27,6 @@ import { loadState, readResult, readStart, type RunResult, toResult } from './ru
 import type { RuntimeParts } from './runtime-parts.ts'
 import { resolveOptions, startCommand, toUserMessage, withDefaults } from './start-run.ts'
 
-/** A child run that is being driven. */
 export interface DrivenChild {
   /** Starts the run, or resumes it. Returns how it stopped. */
   begin(): Promise<ChildStop>
@@ -284,7 +283,6 @@ export type ChildStop =
       readonly totals: ChildTotals
     }
 
-/** A child run that has ended. */
 type ChildEnding = Extract<ChildStop, { readonly kind: 'ended' }>
 
 /** The command that settles a call of the parent with the ending of its child run. */
@@ -301,7 +299,6 @@ export function toChildStop(result: RunResult): ChildStop {
   return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: toTotals(result) }
 }
 
-/** The usage of a run and of its child runs. */
 function toTotals(result: RunResult): ChildTotals {
   const { runId, usage, costUsd, turns, toolCalls, children } = result
   return {

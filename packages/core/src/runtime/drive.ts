@@ -62,7 +62,6 @@ export interface StartData {
   readonly options?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Options of one stretch of driving a run. */
 export interface DriveOptions {
   /** Starts the run if it is not on record. One that is there is driven as it is. */
   readonly start?: StartData | undefined

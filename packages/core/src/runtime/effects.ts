@@ -289,7 +289,6 @@ function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signa
   return { ...signal, shown: shortenResult(projected, { max, toolCallId, isReadable }) }
 }
 
-/** Runs guardrails, and posts one `guardrails_checked`. */
 async function checkGuardrails(
   effect: EffectOf<'guardrails'>,
   { agent, clock, run }: { readonly agent: Agent<unknown>; readonly clock: Clock; readonly run: RunContext },

@@ -302,7 +302,6 @@ export class RunDriver implements ErrorListener {
     return readResult(state, ledger, agents.find(state.agent))
   }
 
-  /** Starts the run. */
   start(run: BegunRun): void {
     this.#beginsHere = true
     const session = this.#newSession(run.stretch)

@@ -55,7 +55,6 @@ interface HowDriven {
   readonly stretch?: Stretch
   /** Its recorded options, where they are known already. */
   readonly given?: RunGiven
-  /** It is a schedule. */
   readonly schedule?: Schedule
 }
 

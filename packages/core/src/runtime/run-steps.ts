@@ -5,7 +5,6 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 
-/** A tool call of a step. */
 export interface StepCall {
   readonly toolCallId: ToolCallId
   readonly name: string

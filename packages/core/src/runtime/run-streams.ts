@@ -366,7 +366,6 @@ export interface FinalText {
   readonly seq: number
 }
 
-/** An event, and the state after it. */
 export interface FoldedEvent {
   readonly event: RuntimeEvent
   readonly state: RunState

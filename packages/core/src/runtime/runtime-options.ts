@@ -201,7 +201,6 @@ export interface ResumeOptions<Output = unknown, in Context = AnyContext> extend
   readonly takeOver?: boolean | undefined
 }
 
-/** Options for sending a command. */
 export interface SendOptions {
   /**
    * The place of the command in the run's inbox. A retry under the same key sends no second command: it rejects with
@@ -210,7 +209,6 @@ export interface SendOptions {
   readonly key?: string | undefined
 }
 
-/** Options of one run of a session. */
 export interface SessionRunOptions extends Omit<
   RunOptions,
   'sessionId' | 'whenBusy' | 'previousResponseId' | 'conversationId'

@@ -48,7 +48,6 @@ export interface RunDefaults {
   readonly hooks: readonly RunHooks[]
 }
 
-/** How a run begins. */
 export interface BegunRun {
   readonly prepare: () => Promise<ReadyStart>
   /** The run begins after another one that takes its place in the session. */

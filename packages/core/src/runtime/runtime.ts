@@ -53,7 +53,6 @@ import { signalRuns } from './signals.ts'
 import { KnownEnds, createSessionView, toHistory } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
-/** The agents of each runtime. */
 const agentsOf = new WeakMap<Runtime, AgentRegistry>()
 
 /** An agent as a runtime drives it, with its rules and prices; `undefined` if the runtime knows none of that name. */

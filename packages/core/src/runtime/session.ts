@@ -65,7 +65,6 @@ export async function awaitBegun(begun: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** The last run of a session. */
 export async function readLastRun(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
   for await (const record of ledger.runs({ sessionId, limit: 1 })) return record
   return undefined
@@ -113,7 +112,6 @@ export interface PastEdits {
   readonly reason?: string | undefined
 }
 
-/** Options for the past of a run. */
 export interface PastOptions {
   /** The conversation that the run belongs to: it begins with the history of the session's last run. */
   readonly sessionId?: string | undefined

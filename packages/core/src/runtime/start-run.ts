@@ -134,7 +134,6 @@ export interface LabelOptions {
 /** Which tools the model must, may or must not call: `any` means that it has to call one. */
 export type GivenToolChoice = 'auto' | 'any' | 'none' | { readonly type: 'tool'; readonly name: string }
 
-/** A choice of tools. */
 export const someToolChoice: Schema = textOr(
   ['auto', 'any', 'none'],
   valueThat("'auto', 'any' (it has to call a tool), 'none', or { type: 'tool', name: '…' }", (value) => {

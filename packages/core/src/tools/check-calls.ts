@@ -121,7 +121,6 @@ export function combinePolicies(
   }
 }
 
-/** The verdict on one call. */
 export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
 
 /** The verdict of a check on one call, and how its input was repaired. */
@@ -161,7 +160,6 @@ async function repairIfUnfit(
   return { input, ...judged, repairs, verdict: addRepairNote(judged.verdict, repaired, tool.effect) }
 }
 
-/** Returns true if a tool refused a call for its input. */
 export function isUnfit(verdict: CallVerdict): boolean {
   return verdict.kind === 'refuse' && verdict.outcome === 'invalid_input'
 }

@@ -62,7 +62,6 @@ type Check<Subject, Replacement, Context> = (
   context: GuardrailContext<Context>,
 ) => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>
 
-/** A message of the user. */
 export interface GuardedInput {
   readonly text: string
   readonly message: UserMessage
@@ -80,7 +79,6 @@ export interface GuardedCall {
   readonly input: JsonObject
 }
 
-/** The result of a tool call. */
 export interface GuardedResult extends GuardedCall {
   readonly outcome: Outcome
   readonly text: string

@@ -103,7 +103,6 @@ export interface RunningTool {
   stop(): void
 }
 
-/** One start of one call. */
 export interface ToolStart {
   /** Absent if the agent has no tool any more that is the one whose call was checked. */
   readonly tool: Tool | undefined

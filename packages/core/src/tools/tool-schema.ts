@@ -10,7 +10,6 @@ import { readJsonSchema } from './json-schema.ts'
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
 
-/** A schema for the model, and a reader for its answer. */
 export interface OutputReader<Output> {
   readonly jsonSchema: JsonObject
   /** Returns the value as the schema parses it, or an error text that tells the model what does not fit. */
@@ -235,7 +234,6 @@ export type InputSchema = StandardSchemaV1 | JsonObject
 /** The input as a model writes it. */
 export type WrittenInput<Schema> = Schema extends StandardSchemaV1<infer Input, unknown> ? Input : JsonObject
 
-/** The input as its schema reads it. */
 export type ReadInput<Schema> = Schema extends StandardSchemaV1<unknown, infer Output> ? Output : JsonObject
 
 /** Checks that an input schema was given; whether it can be used, its reader says. */

@@ -128,23 +128,18 @@ export const longTime: Schema = valueThat(
   shown,
 )
 
-/** Any text. */
 export const anyText: Schema<string> = text
-/** A text that is not empty. */
 export const filledText: Schema = valueThat(
   'a text that is not empty',
   (value) => typeof value === 'string' && value.trim() !== '',
 )
-/** `true` or `false`. */
 export const trueOrFalse: Schema<boolean> = flag
-/** Any function. */
 export const anyFunction: Schema = valueThat('a function', (value) => typeof value === 'function')
 /** A function that answers at once: what it answers with a promise would be taken for the answer. */
 export const plainFunction: Schema = valueThat(
   'a function that is not async, since its answer is used at once',
   (value) => typeof value === 'function' && !isAsync(value),
 )
-/** An object of any fields. */
 export const anyObject: Schema = valueThat('an object', isPlain)
 
 /**

@@ -131,7 +131,6 @@ export const text: Schema<string> = withKind(
   { is: 'text' },
 )
 
-/** `true` or `false`. */
 export const flag: Schema<boolean> = withKind(
   valueThat('true or false', (value) => typeof value === 'boolean', { showsText: true }),
   { is: 'flag' },
@@ -177,7 +176,6 @@ export function wordOf<const Words extends readonly string[]>(
   return withKind(check, { is: 'one_of', values: words })
 }
 
-/** This value. */
 export function exactly<const Value extends string | boolean>(value: Value): Schema<Value> {
   const expected = typeof value === 'string' ? `'${value}'` : String(value)
   return withKind(
@@ -190,7 +188,6 @@ export function exactly<const Value extends string | boolean>(value: Value): Sch
 export const anything: Schema = () => undefined
 /** Any value that JSON can carry. */
 export const json: Schema<Json> = valueThat('a JSON value', isJson)
-/** Any JSON object. */
 export const jsonObject: Schema<JsonObject> = valueThat(
   'a JSON object',
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && isJson(value),

@@ -164,7 +164,6 @@ function createLostError(runId: RunId, what: string): LedgerDamagedError {
   )
 }
 
-/** A head, and the checkpoint that covers it. */
 type Covered = CoveredHead & { readonly checkpoint: number }
 
 /** A place that is not what was signed. */
@@ -272,7 +271,6 @@ export interface CheckpointFault extends UncoveredPlace {
   readonly runId?: RunId
 }
 
-/** The verdict of checkpoints on a ledger. */
 export interface CheckpointsVerdict {
   readonly scope: 'checkpoints'
   /** Every event that a checkpoint covers is as it was signed. */

@@ -71,7 +71,6 @@ function findAttempt(event: RuntimeEvent): number | null {
   return Number.isSafeInteger(event.attempt) ? event.attempt : null
 }
 
-/** An event without its envelope. */
 function withoutEnvelope(event: RuntimeEvent): JsonObject {
   const {
     runId: _run,

@@ -142,7 +142,6 @@ export interface RemovalRow {
 /** Where the chain of removals stands. */
 export type RemovalLink = Pick<RemovalRow, 'pos' | 'hash'>
 
-/** The link before the first removal. */
 export const firstRemoval: RemovalLink = { pos: 0, hash: genesisHash }
 
 /** The rows of removals that follow the last one. */

@@ -478,7 +478,6 @@ export class AppendTexts {
  */
 const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
 
-/** The new head of each run: one row of `head`. */
 function toHeadRow(
   { runId, request, rows, history, previousHash, wakes }: AppendItem,
   place: number,

@@ -289,7 +289,6 @@ export class Connections {
     }
   }
 
-  /** The rows that a statement answers. */
   async rows<Row>(statement: Statement): Promise<readonly Row[]> {
     return (await this.send<Row>(statement)).rows
   }

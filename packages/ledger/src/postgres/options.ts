@@ -76,7 +76,6 @@ const client = valueThat('a client of pg, such as pool.connect() returns', (valu
   return typeof (Object(value) as Partial<PostgresClient>).query === 'function'
 })
 
-/** Checks the options of a put. */
 export const putOptions: Schema = fields<{ readonly within?: PostgresClient | undefined }>({
   within: maybe(client),
 })

@@ -36,7 +36,6 @@ import {
 import { durabilityText, placeInSchema, inspectSchema, makeSchema, nowText } from './schema.ts'
 import { beginTail, readTailMark, readHorizon } from './tail.ts'
 
-/** A schema that is open. */
 interface Opened {
   readonly connections: Connections
   readonly database: OpenSchema

@@ -25,7 +25,6 @@ import { getDatabase, orElse } from '../store/store.ts'
 import { OutlineFold, type RunOutline } from './run-outline.ts'
 import { listSnapshotPlaces, Snapshots } from './snapshots.ts'
 
-/** Options of a fold. */
 export interface FoldOptions {
   /** Begin at the last snapshot that the store has of the run. Default: `true`. */
   readonly snapshots?: boolean | undefined

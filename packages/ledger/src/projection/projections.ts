@@ -59,7 +59,6 @@ interface LaggingRun {
   readonly notes: string | null
 }
 
-/** A row of `run_summary`. */
 export interface StoredRunRow {
   readonly run_id: string
   readonly pos: number
@@ -93,7 +92,6 @@ const rowColumns: readonly (keyof StoredRunRow)[] = [
   ...(['started_at', 'last_at', 'reason', 'cost_nano', 'tokens', 'terms', 'summary', 'notes'] as const),
 ]
 
-/** A run in the list of runs. */
 export interface ProjectedRun extends SummaryRecord {
   readonly pos: number
   readonly spending: readonly SpendingLine[]
@@ -270,7 +268,6 @@ export class ProjectionTables {
     return new Map(rows.map(({ pos, head_seq, head_hash }) => [pos, `${head_seq} ${head_hash}`]))
   }
 
-  /** The rows of some runs. */
   rows(column: 'run_id' | 'pos', keys: readonly (string | number)[]): Promise<readonly StoredRunRow[]> {
     return this.database.ask(
       `select ${rowColumns.join(', ')} from @.run_summary where ${column} in (${listParameters(keys)})`,
@@ -278,7 +275,6 @@ export class ProjectionTables {
     )
   }
 
-  /** The places of all runs that are asked for. */
   async find({ statuses, since, sessionIds }: PlacedQuery): Promise<readonly number[]> {
     const rows = await this.database.query(({ db, sql, isPostgres }) => {
       let rows = db.selectFrom('run_summary').select('pos')
@@ -364,7 +360,6 @@ export class ProjectionTables {
     return rows.map(({ pos }) => pos)
   }
 
-  /** Returns whether a run is found by its terms. */
   async hasTerms({ pos, terms: text }: StoredRunRow): Promise<boolean> {
     const terms = parseTerms(text)
     const found = await this.database.query(({ db }) =>
@@ -951,7 +946,6 @@ export class ProjectedRuns {
     return runs.filter(({ summary }) => fits(summary, query)).map(({ pos }) => pos)
   }
 
-  /** Reads runs by their places. */
   async *read(places: readonly number[]): AsyncGenerator<ProjectedRun> {
     for (let index = 0; index < places.length; index += runsPerChange) {
       const some = places.slice(index, index + runsPerChange)
@@ -969,7 +963,6 @@ export class ProjectedRuns {
     }
   }
 
-  /** The number of runs of each status. */
   async counts(): Promise<Readonly<Record<RunStatus, number>>> {
     const counts = { done: 0, failed: 0, suspended: 0, unfinished: 0, unreadable: 0 }
     const stored = await this.#tables?.counts([...this.#inMemory.keys()])

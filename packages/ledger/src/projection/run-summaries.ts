@@ -26,7 +26,6 @@ const runsPerBatch = 64
 
 /** Selects runs. All filters must match. */
 export interface SummaryFilter {
-  /** Runs with one of these statuses. */
   readonly statuses?: readonly RunStatus[] | undefined
   /** Runs in which this agent is or was active. */
   readonly agent?: string | undefined

@@ -278,7 +278,6 @@ export interface WorstEnding {
   readonly count: number
 }
 
-/** The status of a run that has ended. */
 export function toEndedStatus(reason: FinishReason): 'done' | 'failed' {
   return wanted.has(reason) ? 'done' : 'failed'
 }

@@ -175,7 +175,6 @@ export interface SessionTotals {
 export interface LedgerStats {
   /** Beginning of the hour from which model calls are counted, and ends and sessions are listed. */
   readonly since: number
-  /** The number of runs of each status. */
   readonly counts: Readonly<Record<RunStatus, number>>
   /** Runs that only a command continues, the newest first; for child runs, their root. */
   readonly suspended: readonly RunSummary[]

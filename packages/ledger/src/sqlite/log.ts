@@ -8,7 +8,6 @@ import type { Database } from 'better-sqlite3'
 /** How long a lazy commit may wait for a barrier, in milliseconds, before the log is synced without one. */
 const maxUnsyncedMs = 200
 
-/** The options of a log sync. */
 export interface LogSyncOptions {
   /** The path of the database. */
   readonly path: string
@@ -114,7 +113,6 @@ export const processTime: Pick<Clock, 'now' | 'schedule'> = {
   },
 }
 
-/** The options of a checkpointer. */
 export interface WalCheckpointerOptions {
   /** The path of the database. */
   readonly path: string

@@ -30,7 +30,6 @@ const rareTypes: readonly EventType[] = ['schedule_set', 'tool_deferred']
 /** The condition of that index. */
 export const isRareText: string = rareTypes.map((type) => `type = '${type}'`).join(' or ')
 
-/** Asks for every event. */
 export const everyEvent: AskedEvents = {
   turn: null,
   toolCallId: null,

@@ -3,7 +3,6 @@ import { option, requireLedger, requireOptions } from '@tallystick/core/internal
 import { isRunId } from '../format/event-row.ts'
 import { getDatabase } from './store.ts'
 
-/** A lease that lasts, and the run that it is of. */
 export interface HeldLease {
   readonly runId: RunId
   readonly holder: string

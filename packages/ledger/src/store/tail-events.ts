@@ -35,7 +35,6 @@ export interface BegunTail {
   readonly atCursor?: { readonly runId: string; readonly hash: string } | undefined
   /** The run of that event was dropped, on record, and the event with it. */
   readonly isDropped: boolean
-  /** The next batch after a place. */
   batch(after: TailPlace): Promise<TailBatch>
 }
 

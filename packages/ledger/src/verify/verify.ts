@@ -180,7 +180,6 @@ export interface BrokenPlace extends Fault {
   readonly seq: number
 }
 
-/** The verdict on one run. */
 export interface RunVerdict {
   readonly scope: 'run'
   readonly runId: RunId

@@ -72,7 +72,6 @@ export function saying(text: string): FactOf<'assistant_text_delta'> {
   return { type: 'assistant_text_delta', turn: 1, attempt: 1, part: 0, text }
 }
 
-/** Appends the first events of a run. */
 export function appendFirst(
   ledger: Ledger,
   events: readonly RuntimeEvent[],
@@ -87,7 +86,6 @@ export function startRun(ledger: Ledger, runId: RunId = run, facts: readonly Fac
   return appendFirst(ledger, stampFacts(runId, [sampleFacts(runId).run_started, ...facts]))
 }
 
-/** A run at a place of a session. */
 export function startInSession(
   ledger: Ledger,
   runId: RunId,

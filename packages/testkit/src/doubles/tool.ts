@@ -128,7 +128,6 @@ export function testTool(options: TestToolOptions): TestTool {
   }
 }
 
-/** The end of one call, as `callTool` returns it. */
 export interface CalledTool {
   /** How the call ended. With `deferred`, its result comes later, and the following fields are empty. */
   readonly outcome: Outcome | 'deferred'

@@ -24,7 +24,6 @@ const ROUNDING = 1e-9
 
 const none: Amounts = { turns: 0, toolCalls: 0, tokens: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 }
 
-/** A violation of a budget, and the run that it belongs to. */
 export interface BudgetViolation extends Violation {
   readonly runId: RunId
 }

@@ -21,7 +21,6 @@ import {
   type Stage,
 } from './case.ts'
 
-/** The signals of one call, and how it ended. */
 export interface CallOutcome {
   readonly signals: readonly ModelSignal[]
   /** Absent if the call completed. */
@@ -29,7 +28,6 @@ export interface CallOutcome {
   readonly clock: ManualClock
 }
 
-/** How a call is watched. */
 export interface CallWatch {
   readonly clock?: ManualClock
   /** Gives the call up at the signal of this number, from 1. */

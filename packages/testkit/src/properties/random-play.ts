@@ -7,7 +7,6 @@ import type { ToolInputs } from './property-test.ts'
 import { randomInput } from './random-input.ts'
 import { mostly, type People, randomCrash, randomPeople, randomScript } from './random-trouble.ts'
 
-/** One run of an agent, as it is drawn. */
 export interface RandomPlay {
   readonly script: readonly ScriptedReply[]
   /** True if the model begins its script anew, so that only the agent ends the run. */
@@ -50,7 +49,6 @@ function toArbitrary(inputs: NonNullable<ToolInputs['inputs']>): fc.Arbitrary<Js
     : (inputs as fc.Arbitrary<JsonObject>)
 }
 
-/** Checks a property of random plays. */
 export async function check(
   plays: fc.Arbitrary<RandomPlay>,
   property: (play: RandomPlay) => Promise<void>,

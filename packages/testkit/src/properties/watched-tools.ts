@@ -23,7 +23,6 @@ export interface Breach {
   readonly reports: readonly string[]
 }
 
-/** One attempt of a call. */
 interface Attempt {
   readonly tool: Tool
   readonly call: ToolRun
@@ -51,7 +50,6 @@ export class ToolWatch {
     this.#onStart = onStart
   }
 
-  /** The tool, with each of its calls watched. */
   watch<Watched extends Tool>(tool: Watched): Watched {
     const methods = (['check', 'repair', 'reconcile'] as const).flatMap((name) => {
       const method = tool[name] as ((...given: unknown[]) => unknown) | undefined
