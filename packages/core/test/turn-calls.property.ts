@@ -5,9 +5,9 @@ import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { findCallsAwaitingEqual, findRepeatedAnswers } from '../src/machine/call-limits.ts'
 import { getLongestStreak, listSameAnswers } from '../src/machine/history.ts'
-import { diffCallEffects, onlyCallsRequireEffects, requiresEffects } from '../src/machine/required-effects.ts'
-import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
-import { findCallPlace, summarizeCalls, withCall } from '../src/machine/calls.ts'
+import { requiresEffects } from '../src/machine/required-effects.ts'
+import type { Call, ExecutingState } from '../src/machine/state.ts'
+import { findCallPlace } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
 import { play, program } from './program.ts'
 import { given } from '@tallystick/testkit'
@@ -48,7 +48,6 @@ describe('what is known of the calls of a turn together', () => {
       fc.asyncProperty(program, async (random) => {
         for (const state of (await statesOf(random)).flat()) {
           const calls = openTurnCalls(state)
-          expect(summarizeCalls(calls)).toEqual(summarizeCalls([...calls]))
           for (const [place, { toolCallId }] of calls.entries()) {
             expect(findCallPlace(calls, toolCallId)).toBe(place)
             const beside = state.background?.find((call) => call.toolCallId === toolCallId)
@@ -68,30 +67,6 @@ describe('what is known of the calls of a turn together', () => {
     )
   })
 
-  it('is counted on as calls change, whatever they become', () => {
-    const { calls } = given(executing(['look', 'look', 'write', 'look'])).state as ExecutingState
-    const statuses = Object.keys(summarizeCalls([]).counts) as readonly CallStatus[]
-    const change = fc.record({
-      place: fc.nat({ max: calls.length - 1 }),
-      more: fc.record({
-        status: fc.constantFrom(...statuses),
-        effect: fc.constantFrom('read' as const, 'write' as const),
-        inputDigest: fc.constantFrom('a', 'b'),
-        grant: fc.constantFrom({ turns: 1 }, {}),
-      }),
-    })
-    fc.assert(
-      fc.property(fc.array(change), (changes) => {
-        let now = calls
-        summarizeCalls(now)
-        for (const { place, more } of changes) {
-          now = withCall(now, place, { ...(now[place] as Call), ...more })
-          expect(summarizeCalls(now)).toEqual(summarizeCalls([...now]))
-        }
-      }),
-    )
-  })
-
   it('finds a call by its id wherever it is, and none by an id that no call has', () => {
     const { calls } = given(executing(['look', 'look', 'look'])).state as ExecutingState
     const turned = calls.toReversed()
@@ -99,30 +74,5 @@ describe('what is known of the calls of a turn together', () => {
       expect(findCallPlace(turned, toolCallId)).toBe(place)
     for (const id of ['', '_', 'x', '_0', '_9', `${calls[0]?.toolCallId}1`])
       expect(findCallPlace(calls, id)).toBe(-1)
-  })
-})
-
-describe('the effects of the calls that have changed', () => {
-  it('are the difference between all effects of two states, in every run', async () => {
-    await fc.assert(
-      fc.asyncProperty(program, fc.integer({ min: 1, max: 4 }), async (random, distance) => {
-        for (const states of await statesOf(random)) {
-          for (const [index, after] of states.entries()) {
-            const before = states[index - distance]
-            if (before?.turn !== after.turn) continue
-            if (!onlyCallsRequireEffects(before) || !onlyCallsRequireEffects(after)) continue
-            const { stopped, required } = diffCallEffects(before, after)
-            const kept = requiredEffects(before).filter(({ key }) => !stopped.includes(key))
-            const keys = new Set([...kept, ...required].map(({ key }) => key))
-            expect([...keys].toSorted()).toEqual(
-              requiredEffects(after)
-                .map(({ key }) => key)
-                .toSorted(),
-            )
-          }
-        }
-      }),
-      { numRuns },
-    )
   })
 })

@@ -7,9 +7,9 @@ import { nextAction } from './next-action.ts'
 import { decide } from './decide.ts'
 import type { Command } from '../events/commands.ts'
 import type { Signal } from '../events/signals.ts'
-import { auditIn } from './laws.ts'
+import { audit } from './laws.ts'
 import type { RunState } from './state.ts'
-import { type Draft, findCall } from './calls.ts'
+import { findCall } from './calls.ts'
 
 /** The writer's epoch, recorded in every event. */
 export interface Writer {
@@ -56,14 +56,12 @@ export function advance(
 ): EventBatch {
   const events: RuntimeEvent[] = []
   let state = before
-  // Application code is asked by the controller alone: what it was handed never changes, so each round has a draft of its own.
-  let draft: Draft = new WeakSet()
   const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
     const { runId, epoch } = writer
     for (const fact of facts) {
       const seq = (state?.seq ?? 0) + 1
       const event = toEvent(fact, { runId, epoch, seq, at, cause, inboxKey, draining })
-      state = auditIn(draft, state, event)
+      state = audit(state, event)
       events.push(event)
     }
   }
@@ -84,7 +82,6 @@ export function advance(
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (state === undefined) break
     if (draining) return batch({ kind: 'suspend' })
-    draft = new WeakSet()
     const action = nextAction(state, at, rulesOf(state.agent))
     if (!('facts' in action)) return batch(action)
     record(action.facts, at, 'controller')

@@ -157,8 +157,7 @@ export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call>
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   const waiting = new Set<Call>()
   // No call has so many equal ones before it, answers in a row included.
-  const { mostEqual } = summarizeCalls(calls)
-  if (mostEqual <= 1 || mostEqual - 1 + getLongestStreak(callLog) < max) return waiting
+  if (calls.length - 1 + getLongestStreak(callLog) < max) return waiting
   const open = new Map<string, number>()
   for (const call of calls) {
     const { status, attempts } = call

@@ -22,8 +22,6 @@ interface CallsSummary {
   readonly runningReads: number
   /** How many calls are for child runs. */
   readonly ofChildren: number
-  /** The largest number of calls that ask for the same: one tool with one input. */
-  readonly mostEqual: number
 }
 
 /** Summaries by the calls that they are of: arrays of calls never change. */
@@ -44,20 +42,13 @@ export function summarizeCalls(calls: readonly Call[]): CallsSummary {
     deferred: 0,
     settled: 0,
   }
-  let [runningReads, ofChildren, mostEqual] = [0, 0, 0]
-  // Of one call there is nothing to compare.
-  const equal = calls.length > 1 ? new Map<string, number>() : undefined
-  for (const call of calls) {
-    counts[call.status]++
-    if (isRunningRead(call)) runningReads++
-    if (isOfChild(call)) ofChildren++
-    const key = toCallKey(call)
-    if (key === undefined) continue
-    const count = (equal?.get(key) ?? 0) + 1
-    equal?.set(key, count)
-    mostEqual = Math.max(mostEqual, count)
+  let [runningReads, ofChildren] = [0, 0]
+  for (const { status, effect, child, grant } of calls) {
+    counts[status]++
+    if (status === 'started' && effect === 'read') runningReads++
+    if (child !== undefined || grant !== undefined) ofChildren++
   }
-  const summary = { counts, runningReads, ofChildren, mostEqual }
+  const summary = { counts, runningReads, ofChildren }
   summaries.set(calls, summary)
   return summary
 }
@@ -67,73 +58,8 @@ export function toCallKey({ inputDigest, name }: Pick<Call, 'name' | 'inputDiges
   return inputDigest === undefined ? undefined : `${inputDigest} ${name}`
 }
 
-/**
- * Arrays that were made for one batch of events. No state that anyone was handed holds them, so the batch changes them in
- * place: else each of a thousand calls would copy the other ones several times.
- */
-export type Draft = WeakSet<readonly unknown[]>
-
-/** The items as an array to be changed: these themselves if they are of the draft, else a copy of them, which then is. */
-export function makeOwn<Item>(items: readonly Item[], draft: Draft | undefined): Item[] {
-  if (draft?.has(items)) return items as Item[]
-  const copy = items.slice()
-  draft?.add(copy)
-  return copy
-}
-
-/** The calls with another one at a place. Costs the same for any number of calls, except for one copy of the array. */
-export function withCall(calls: readonly Call[], place: number, call: Call, draft?: Draft): readonly Call[] {
-  const before = calls[place] as Call
-  const summary = summaries.get(calls)
-  const changed = makeOwn(calls, draft)
-  changed[place] = call
-  if (summary && before.inputDigest === call.inputDigest && before.name === call.name)
-    summaries.set(changed, changeSummary(summary, before, call))
-  else summaries.delete(changed)
-  return changed
-}
-
-function changeSummary(summary: CallsSummary, before: Call, after: Call): CallsSummary {
-  const counts = { ...summary.counts }
-  counts[before.status]--
-  counts[after.status]++
-  return {
-    counts,
-    runningReads: summary.runningReads + Number(isRunningRead(after)) - Number(isRunningRead(before)),
-    ofChildren: summary.ofChildren + Number(isOfChild(after)) - Number(isOfChild(before)),
-    mostEqual: summary.mostEqual,
-  }
-}
-
-function isRunningRead({ status, effect }: Call): boolean {
-  return status === 'started' && effect === 'read'
-}
-
-function isOfChild({ child, grant }: Call): boolean {
-  return child !== undefined || grant !== undefined
-}
-
-/** The calls with one more at a place. */
-export function withNewCall(
-  calls: readonly Call[],
-  place: number,
-  call: Call,
-  draft?: Draft,
-): readonly Call[] {
-  const ids = knownIds.get(calls) ?? new Set(calls.map(({ toolCallId }) => toolCallId))
-  const more = makeOwn(calls, draft)
-  more.splice(place, 0, call)
-  summaries.delete(more)
-  knownIds.set(more, ids.add(call.toolCallId))
-  return more
-}
-
-/** The ids of calls that a reply asks for, and perhaps of others: all arrays that grow from one share them. */
-const knownIds = new WeakMap<readonly Call[], Set<string>>()
-
 /** The place of a call; -1 if no call has the id. The number at the end of an id is nearly always the place. */
 export function findCallPlace(calls: readonly Call[], toolCallId: string): number {
-  if (knownIds.get(calls)?.has(toolCallId) === false) return -1
   const ordinal = Number(toolCallId.slice(toolCallId.lastIndexOf('_') + 1))
   if (calls[ordinal - 1]?.toolCallId === toolCallId) return ordinal - 1
   for (let place = calls.length - 1; place >= 0; place--)

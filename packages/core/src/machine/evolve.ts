@@ -16,7 +16,7 @@ import {
 } from '../events/event.ts'
 import { IllegalTransitionError } from '../values/errors.ts'
 import { toCanonicalJson, omitUndefined } from '../values/json.ts'
-import { type Draft, findCall, toTextContent } from './calls.ts'
+import { findCall, toTextContent } from './calls.ts'
 import { withSummary } from './compaction.ts'
 import {
   applyApprovalAdded,
@@ -75,15 +75,6 @@ import { createIllegalTransition, transitionTable } from './transition-table.ts'
  * this release does not know an `UnknownEventError`.
  */
 export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {
-  return evolveIn(undefined, state, event)
-}
-
-/** Does the same, and changes what is of the draft in place: the state before is used up. */
-export function evolveIn(
-  draft: Draft | undefined,
-  state: RunState | undefined,
-  event: RuntimeEvent,
-): RunState {
   requireKnown(event)
   if (state === undefined) return createFirstState(event)
   if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw createIllegalTransition(state, event)
@@ -92,13 +83,13 @@ export function evolveIn(
   const waitedMs = state.waitedMs + measureWait(state, event)
   const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
   const fold = folds[event.type] as Fold<EventType>
-  const next = fold({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event, draft)
+  const next = fold({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
   // The shared events of a fork do not count as its own repeats.
   const isForked = state.parent?.relation === 'fork' && seq === state.parent.seq + 1
   return isForked ? withChange(next) : next
 }
 
-type Fold<T extends EventType> = (state: RunState, event: EventOf<T>, draft?: Draft) => RunState
+type Fold<T extends EventType> = (state: RunState, event: EventOf<T>) => RunState
 
 /**
  * EVERY EVENT once: the state that it leads to. `changing` marks those that may change what a call answers, or what the

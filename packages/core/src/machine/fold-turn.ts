@@ -9,17 +9,7 @@ import { findCause, type CollectedCall, type EventOf, type RuntimeEvent } from '
 import { addUsage } from '../events/usage.ts'
 import { computeDigest } from '../values/digest.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
-import {
-  type Draft,
-  makeOwn,
-  findCall,
-  findCallPlace,
-  openTurnCalls,
-  toBackgroundInputId,
-  toCallKey,
-  withCall,
-  withNewCall,
-} from './calls.ts'
+import { findCall, findCallPlace, openTurnCalls, toBackgroundInputId, toCallKey } from './calls.ts'
 import { withStanding } from './approvals.ts'
 import { computeAnswerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
 import { readWrittenText, toNextTurnParts } from './reply.ts'
@@ -247,11 +237,7 @@ export function applyToolInput(state: RunState, event: EventOf<'tool_input_delta
 }
 
 /** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
-export function applyToolRequest(
-  state: RunState,
-  event: EventOf<'tool_request_ready'>,
-  draft?: Draft,
-): RunState {
+export function applyToolRequest(state: RunState, event: EventOf<'tool_request_ready'>): RunState {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
   const { calls: earlier, callParts, streamedTokens } = requireOpenAttempt(state, event)
   // By place in the reply: the order in which the message names them.
@@ -270,23 +256,20 @@ export function applyToolRequest(
     ...(event.removed && { inputRemoved: true as const }),
     ...omitUndefined({ malformed, opaque }),
   }
-  const calls = withNewCall(earlier, place, call, draft)
+  const calls = earlier.toSpliced(place, 0, call)
   // An input that was not streamed is counted here.
   const isStreamed = callParts.includes(part)
   const tokens = isStreamed ? 0 : estimateTokens(malformed?.text ?? JSON.stringify(input))
   return withAttempt(state, event, {
-    callParts: withPart(callParts, part, draft),
+    callParts: withPart(callParts, part),
     calls,
     streamedTokens: streamedTokens + tokens,
   })
 }
 
 /** The parts that hold calls with one more, where it is new. */
-function withPart(callParts: readonly number[], part: number, draft?: Draft): readonly number[] {
-  if (callParts.includes(part)) return callParts
-  const more = makeOwn(callParts, draft)
-  more.push(part)
-  return more
+function withPart(callParts: readonly number[], part: number): readonly number[] {
+  return callParts.includes(part) ? callParts : [...callParts, part]
 }
 
 /** The state in which all that counted as a repeat counts no more. */
@@ -308,7 +291,7 @@ export function applyToolProgress(state: RunState, event: EventOf<'tool_progress
   return spent === undefined ? next : { ...next, totals: withToolSpending(next.totals, spent) }
 }
 
-export function applyToolResult(state: RunState, event: EventOf<'tool_result'>, draft?: Draft): RunState {
+export function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
   const { outcome, name, child } = event
   const settle = (call: Call): Call => {
     if (name !== call.name) throw createIllegalTransition(state, event, `the call's tool is ${call.name}`)
@@ -318,7 +301,7 @@ export function applyToolResult(state: RunState, event: EventOf<'tool_result'>, 
     return { ...call, status: 'settled', result: toResultForModel(event) }
   }
   const begun = event.background ? findCall(state, event.toolCallId) : undefined
-  const answered = changeCall(state, event, endable[outcome], settle, draft)
+  const answered = changeCall(state, event, endable[outcome], settle)
   if (begun && begun.background === undefined)
     throw createIllegalTransition(state, event, 'its tool does not work in the background')
   const { turn, agent } = state
@@ -585,7 +568,7 @@ function denyCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call
   return { ...call, status: 'to_settle', refusal: { outcome: 'interrupted', text } }
 }
 
-export function applyToolStarted(state: RunState, event: EventOf<'tool_started'>, draft?: Draft): RunState {
+export function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
   const start = (call: Call): Call => {
     requireAttempt(state, event, call.attempts + 1)
     const { grant, attempt, at } = event
@@ -594,9 +577,7 @@ export function applyToolStarted(state: RunState, event: EventOf<'tool_started'>
     const tries = call.tries || call.retry ? { since, failures } : undefined
     return { ...call, ...omitUndefined({ grant, tries }), status: 'started', attempts: attempt }
   }
-  // What a child run is granted, the laws compare with what was left before it.
-  const own = event.child === undefined ? draft : undefined
-  const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], start, own)
+  const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], start)
   // A tool of unknown effect may change anything.
   const isRead = findCall(next, event.toolCallId)?.effect === 'read'
   const begun = isRead ? next : withStart(next)
@@ -633,7 +614,6 @@ function changeCall(
   event: RuntimeEvent & { readonly toolCallId: string },
   from: readonly CallStatus[],
   change: (call: Call) => Call,
-  draft?: Draft,
 ): RunState {
   const { background = [] } = state
   const beside = background.findIndex(({ toolCallId }) => toolCallId === event.toolCallId)
@@ -648,7 +628,7 @@ function changeCall(
     const { turn, agent } = background[place] as BackgroundCall
     return { ...state, background: background.with(place, { ...change(call), turn, agent }) }
   }
-  const changed = withCall(calls, place, change(call), draft)
+  const changed = calls.with(place, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {

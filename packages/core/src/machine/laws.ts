@@ -8,13 +8,13 @@ import { computeLeft, findGrantFault, isRecorded } from './budget.ts'
 import { getDeadline } from './limits.ts'
 import { isApprovedElsewhere, isHeldWrite, mayRetry } from './retry.ts'
 import { type Call, type RunState, withSpent } from './state.ts'
-import { type Draft, findCall, findCallPlace, getMaxWebSearches, getPrice, openTurnCalls } from './calls.ts'
+import { findCall, findCallPlace, getMaxWebSearches, getPrice, openTurnCalls } from './calls.ts'
 import { type AssistantPart, isSameModel } from '../events/content.ts'
 import { findBound, type Limits } from '../events/limits.ts'
 import { computeCost } from '../events/usage.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { areEnough, covers, refuseApprover } from './approvals.ts'
-import { evolveIn } from './evolve.ts'
+import { evolve } from './evolve.ts'
 import { digestAdditions, computeRequestDigest } from './request.ts'
 
 /**
@@ -23,22 +23,12 @@ import { digestAdditions, computeRequestDigest } from './request.ts'
  * `IllegalTransitionError`; the others throw `LawBrokenError`.
  */
 export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
-  return auditIn(undefined, state, event)
-}
-
-/** Does the same by `evolveIn`: what laws compare with the call that starts is taken before it is changed in place. */
-export function auditIn(
-  draft: Draft | undefined,
-  state: RunState | undefined,
-  event: RuntimeEvent,
-): RunState {
-  const call = state && event.type === 'tool_started' ? findCall(state, event.toolCallId) : undefined
-  const next = evolveIn(draft, state, event)
+  const next = evolve(state, event)
   if (state === undefined) return next
   // After a removal of content the laws about content cannot be checked.
   if (next.removedFrom === undefined) auditContent(state, event)
   if (event.at < state.at) breakLaw(4, event, `time falls from ${state.at} to ${event.at}`)
-  if (event.type === 'tool_started') auditStart(state, event, call)
+  if (event.type === 'tool_started') auditStart(state, event)
   if (event.type === 'tool_attempt_failed') auditFailedAttempt(state, event)
   if (event.type === 'approval_decided' || event.type === 'approval_added') auditDecision(state, event)
   if (event.type === 'run_finished') auditTotals(state, event)
@@ -153,8 +143,9 @@ function auditStartedInput(state: RunState, event: EventOf<'tool_started'>): voi
 }
 
 /** Laws 8 to 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
-function auditStart(state: RunState, event: EventOf<'tool_started'>, call: Call | undefined): void {
+function auditStart(state: RunState, event: EventOf<'tool_started'>): void {
   const { toolCallId, effect, idempotencyKey, at, recorded } = event
+  const call = findCall(state, toolCallId)
   if (call === undefined) return
   requireLetRun(state, event, call)
   const limit = call.attempts === 0 ? findUsedUpLimit(state, event) : undefined

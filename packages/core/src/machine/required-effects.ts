@@ -112,34 +112,6 @@ export function requiresEffects(state: RunState): boolean {
   )
 }
 
-/** Returns whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
-export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
-  if (state.phase !== 'executing' || state.inputCheck || state.compacting || state.background) return false
-  if (state.removedFrom !== undefined) return false
-  const { settled } = summarizeCalls(state.calls).counts
-  return settled < state.calls.length && findStopReason(state) === undefined
-}
-
-/** The effects to stop, by key, and those to have in flight, between two states of a turn that differ only in calls. */
-export function diffCallEffects(
-  before: ExecutingState,
-  after: ExecutingState,
-): { readonly stopped: readonly string[]; readonly required: readonly Effect[] } {
-  const stopped: string[] = []
-  const required: Effect[] = []
-  const { calls } = after
-  const { calls: lastCalls } = before
-  for (let place = 0; place < calls.length; place++) {
-    const call = calls[place] as Call
-    const last = lastCalls[place]
-    if (last === call || last === undefined) continue
-    const [old, effect] = [toCallEffect(before, last), toCallEffect(after, call)]
-    if (old && old.key !== effect?.key) stopped.push(old.key)
-    if (effect) required.push(effect)
-  }
-  return { stopped, required }
-}
-
 function listPhaseEffects(state: RunState): readonly Effect[] {
   const { turn } = state
   switch (state.phase) {

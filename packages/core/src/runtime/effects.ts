@@ -12,13 +12,8 @@ import { buildSummaryRequest } from '../machine/compaction.ts'
 import { readMessages } from '../machine/history.ts'
 import { computeLeftForCall } from '../machine/budget.ts'
 import { toModelRequest } from '../machine/request.ts'
-import {
-  diffCallEffects,
-  type Effect,
-  onlyCallsRequireEffects,
-  requiredEffects,
-} from '../machine/required-effects.ts'
-import type { BackgroundCall, ExecutingState, RunState } from '../machine/state.ts'
+import { type Effect, requiredEffects } from '../machine/required-effects.ts'
+import type { BackgroundCall, RunState } from '../machine/state.ts'
 import { startModelCall } from '../models/model-call.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
@@ -43,8 +38,6 @@ export class Effects {
   readonly #run: RunContext
   readonly #started = new Set<string>()
   readonly #inFlight = new Map<string, InFlight>()
-  /** The last state, where only its calls required effects. */
-  #followed: ExecutingState | undefined
 
   constructor(run: RunContext) {
     this.#run = run
@@ -57,14 +50,15 @@ export class Effects {
 
   /** Law 8: called only when every event of the state is in the ledger. With `draining`, nothing new is started. */
   follow(state: RunState, { draining }: { readonly draining: boolean }): void {
-    const before = this.#followed
-    this.#followed = !draining && onlyCallsRequireEffects(state) ? state : undefined
-    if (before && this.#followed?.turn === before.turn) {
-      // A later state of the same turn: only the calls that have changed count.
-      const { stopped, required } = diffCallEffects(before, this.#followed)
-      for (const key of stopped) this.#stop(key)
-      for (const effect of required) this.#startOnce(effect)
-    } else this.#followAll(state, draining)
+    const wanted = requiredEffects(state)
+    const keys = new Set(wanted.map(({ key }) => key))
+    for (const key of [...this.#inFlight.keys()]) if (!keys.has(key)) this.#stop(key)
+    for (const effect of wanted) {
+      if (!draining) this.#startOnce(effect)
+      if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
+        this.#inFlight.get(effect.key)?.begun.cancel?.(effect.cancelReason)
+      }
+    }
   }
 
   /**
@@ -79,18 +73,6 @@ export class Effects {
     if (effect?.kind !== 'check_calls' || others.length > 0) return false
     this.#startOnce(effect)
     return true
-  }
-
-  #followAll(state: RunState, draining: boolean): void {
-    const wanted = requiredEffects(state)
-    const keys = new Set(wanted.map(({ key }) => key))
-    for (const key of [...this.#inFlight.keys()]) if (!keys.has(key)) this.#stop(key)
-    for (const effect of wanted) {
-      if (!draining) this.#startOnce(effect)
-      if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
-        this.#inFlight.get(effect.key)?.begun.cancel?.(effect.cancelReason)
-      }
-    }
   }
 
   #startOnce(effect: Effect): void {
