@@ -6,7 +6,6 @@ import {
   readCalls,
   emptyCallLog,
   logCall,
-  getLongestStreak,
   listSameAnswers,
   type LoggedCall,
 } from '../src/machine/history.ts'
@@ -315,10 +314,8 @@ describe('a log of calls', () => {
     }
     const log = [answered(1, 'other'), answered(2, 'same'), answered(3, 'same')].reduce(logCall, emptyCallLog)
     expect(same(log)).toEqual([callId(3), callId(2)])
-    expect(getLongestStreak(log)).toBe(2)
     const digest = computeAnswerDigest('success', [{ type: 'text', text: 'same' }])
     const more = logCall(log, logged(4, digest))
     expect(same(more)).toEqual([callId(4), callId(3), callId(2)])
-    expect(getLongestStreak(more)).toBe(3)
   })
 })

@@ -4,7 +4,6 @@ import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/co
 import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { findCallsAwaitingEqual, findRepeatedAnswers } from '../src/machine/call-limits.ts'
-import { getLongestStreak, listSameAnswers } from '../src/machine/history.ts'
 import { requiresEffects } from '../src/machine/required-effects.ts'
 import type { Call, ExecutingState } from '../src/machine/state.ts'
 import { findCallPlace } from '../src/machine/calls.ts'
@@ -56,11 +55,6 @@ describe('what is known of the calls of a turn together', () => {
           expect(requiresEffects(state)).toBe(requiredEffects(state).length > 0)
           if (state.phase !== 'executing') continue
           expect([...findCallsAwaitingEqual(state)]).toEqual(waitingCalls(state))
-          for (const call of calls) {
-            const { name, inputDigest = '' } = call
-            const answers = listSameAnswers(state.callLog, { name, inputDigest }).length
-            expect(getLongestStreak(state.callLog)).toBeGreaterThanOrEqual(answers)
-          }
         }
       }),
       { numRuns },

@@ -4,7 +4,7 @@ import { defaultLimits } from '../events/limits.ts'
 import { getOwn } from '../values/json.ts'
 import { sumSpent, computeLeft, assumeChildTotals } from './budget.ts'
 import { summarizeCalls, toTextContent, toCallKey, isUnstarted, listUnstarted } from './calls.ts'
-import { type LoggedCall, getLongestStreak, listSameAnswers } from './history.ts'
+import { type LoggedCall, listSameAnswers } from './history.ts'
 import { meetLimit } from './limits.ts'
 import { type Action, recordFacts } from './rules.ts'
 import { type Call, type ExecutingState, type RunState } from './state.ts'
@@ -112,7 +112,7 @@ function meetRepeatLimit(state: ExecutingState): Action | undefined {
  */
 export function serveRepeats(state: ExecutingState): readonly FactOf<'tool_result'>[] {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
-  if (getLongestStreak(state.callLog) < max) return []
+  if (state.callLog.length < max) return []
   const behind = findCallsBehindChange(state)
   return listUnstarted(state).flatMap((call) => {
     if (call.status === 'awaiting_approval' || behind.has(call)) return []
@@ -153,11 +153,9 @@ function mayChangeAnswers({ effect, status }: Call): boolean {
  * repeat may be on their way. Once those are there, it is known whether it is one.
  */
 export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call> {
-  const { calls, callLog, limits } = state
+  const { calls, limits } = state
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   const waiting = new Set<Call>()
-  // No call has so many equal ones before it, answers in a row included.
-  if (calls.length - 1 + getLongestStreak(callLog) < max) return waiting
   const open = new Map<string, number>()
   for (const call of calls) {
     const { status, attempts } = call

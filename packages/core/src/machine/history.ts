@@ -343,16 +343,13 @@ interface CallLogStore {
   readonly positions: Map<string, number[]>
   /** The digests of answers that were compared so far: most calls have no equal. */
   readonly digests: Map<number, string>
-  /** For each call, how many equal calls in a row had its answer, up to it. */
-  readonly streaks: number[]
-  longestStreak: number
 }
 
 /** The log of a run that has called nothing. All such runs share it: a store of its own is made for the first call. */
 export const emptyCallLog: CallLog = { length: 0, store: createEmptyStore() }
 
 function createEmptyStore(): CallLogStore {
-  return { calls: [], positions: new Map(), digests: new Map(), streaks: [], longestStreak: 0 }
+  return { calls: [], positions: new Map(), digests: new Map() }
 }
 
 /** The log with one more call at its end. */
@@ -363,17 +360,9 @@ export function logCall(log: CallLog, call: LoggedCall): CallLog {
   const key = toKey(call)
   const places = store.positions.get(key)
   store.calls.push(call)
-  const streak = 1 + countStreakBefore(store, places?.at(-1), log.length)
   if (places) places.push(log.length)
   else store.positions.set(key, [log.length])
-  store.streaks.push(streak)
-  store.longestStreak = Math.max(store.longestStreak, streak)
   return { length: log.length + 1, store }
-}
-
-function countStreakBefore(store: CallLogStore, before: number | undefined, place: number): number {
-  if (before === undefined || getDigestAt(store, before) !== getDigestAt(store, place)) return 0
-  return store.streaks[before] ?? 0
 }
 
 function getDigestAt({ calls, digests }: CallLogStore, place: number): string {
@@ -391,11 +380,6 @@ export function readCalls({ length, store }: CallLog): readonly LoggedCall[] {
 
 function toKey({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>): string {
   return `${inputDigest} ${name}`
-}
-
-/** No call of a log has got the same answer more often in a row than this. */
-export function getLongestStreak({ store }: CallLog): number {
-  return store.longestStreak
 }
 
 /**
