@@ -1,7 +1,7 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type Model, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, testTool, type TestToolOptions } from '@tallystick/testkit'
+import { manualClock, testTool, type ManualClock, type TestToolOptions } from '@tallystick/testkit'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { checkedRun, recorded, stage, type Stage, type StageOptions } from './stage.ts'
 
@@ -100,10 +100,10 @@ function playedModel() {
 }
 
 /** A run on a ledger that lets deltas wait 20 ms, its first delta shown. */
-async function paced(deltaDelayMs = 20) {
+async function paced(deltaDelayMs = 20, clock = manualClock()) {
   const { ledger, appends } = noting(deltaDelayMs)
   const { model, say, end } = playedModel()
-  const set = stage({ ledger, model })
+  const set = stage({ ledger, model, clock })
   const run = set.start()
   let shown = ''
   run.events$.subscribe((event: RuntimeEvent) => {
@@ -114,7 +114,7 @@ async function paced(deltaDelayMs = 20) {
   }
   const pass = async (ms: number): Promise<string> => {
     await rest()
-    set.clock.advance(ms)
+    clock.advance(ms)
     await rest()
     return shown
   }
@@ -166,6 +166,16 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     expect(texts).toEqual(['lazy: assistant_text_delta', 'lazy: assistant_text_delta'])
     end('b')
     expect(await set.waitUntilSettled(run.result)).toMatchObject({ text: 'b' })
+  })
+
+  it('are shown where the timer rings before the clock shows its time', async () => {
+    const exact = manualClock()
+    const schedule: ManualClock['schedule'] = (delayMs, callback) => exact.schedule(delayMs - 1, callback)
+    const early = Object.create(exact, { schedule: { value: schedule } }) as ManualClock
+    const { say, pass } = await paced(20, early)
+    say('b')
+    expect(await pass(18)).toBe('a')
+    expect(await pass(1)).toBe('ab')
   })
 
   it('wait no longer than for a command', async () => {

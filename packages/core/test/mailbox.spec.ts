@@ -8,10 +8,10 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, sampleCallId, sampleMessage, sampleRunId, waitUntilSettled } from '@tallystick/testkit'
+import { manualClock, sampleMessage, waitUntilSettled } from '@tallystick/testkit'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { Mailbox, type Mail, type MailKind } from '../src/runtime/mailbox.ts'
+import { Mailbox, type Mail } from '../src/runtime/mailbox.ts'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const mailOf = (receipt: number): Mail => ({
@@ -107,7 +107,7 @@ describe('a mailbox', () => {
     const request = { type: 'model_tool_request', part: 1, call, turn: 1, attempt: 1 } as const
     const taken = (...posted: readonly Mail['message'][]): readonly unknown[] => {
       for (const message of posted) mailbox.post({ message })
-      expect(mailbox.holdsOnly('delta')).toBe(false)
+      expect(mailbox.holdsOnlyDeltas).toBe(false)
       return mailbox.takeBatch().map(({ message }) => message)
     }
     expect(taken({ ...input, text: '{"at":' }, { ...input, text: '{}}' }, request)).toEqual([request])
@@ -135,36 +135,22 @@ describe('a mailbox', () => {
     expect(takeLengths()).toEqual([1_000])
   })
 
-  it('holds only one kind where it holds any of it, and nothing else with it', () => {
+  it('says whether it holds deltas, and nothing else with them', () => {
     const mailbox = new Mailbox()
-    const held = (): readonly MailKind[] =>
-      (['delta', 'ending', 'other'] as const).filter((kind) => mailbox.holdsOnly(kind))
-    expect(held()).toEqual([])
+    expect(mailbox.holdsOnlyDeltas).toBe(false)
     const delta = { type: 'model_text', turn: 1, attempt: 1, part: 0, text: 'Hi' } as const
     mailbox.post({ message: delta })
-    expect(held()).toEqual(['delta'])
+    expect(mailbox.holdsOnlyDeltas).toBe(true)
     mailbox.post(mailOf(0))
-    expect(held()).toEqual([])
+    expect(mailbox.holdsOnlyDeltas).toBe(false)
     const batch = mailbox.takeBatch()
-    expect(held()).toEqual([])
+    expect(mailbox.holdsOnlyDeltas).toBe(false)
     mailbox.post({ message: delta })
-    expect(held()).toEqual(['delta'])
     mailbox.putBack(batch)
-    expect(held()).toEqual([])
+    expect(mailbox.holdsOnlyDeltas).toBe(false)
     mailbox.takeBatch()
     mailbox.putBack([{ message: delta }])
-    expect(held()).toEqual(['delta'])
-    mailbox.takeBatch()
-    const ofCall = {
-      toolCallId: sampleCallId(sampleRunId(1)),
-      attempt: 1,
-      outcome: 'success',
-      content: [],
-    } as const
-    mailbox.post({ message: { type: 'tool_ended', ...ofCall, durationMs: 1 } })
-    expect(held()).toEqual(['ending'])
-    mailbox.post({ message: delta })
-    expect(held()).toEqual([])
+    expect(mailbox.holdsOnlyDeltas).toBe(true)
   })
 })
 

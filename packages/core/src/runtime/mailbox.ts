@@ -7,9 +7,6 @@ export interface Mail {
   readonly key?: string
 }
 
-/** The kinds of mail that the writer distinguishes: a delta of a reply, the ending of a tool call, anything else. */
-export type MailKind = 'delta' | 'ending' | 'other'
-
 /** The most mails of one batch: a flood is recorded and shown in several appends. */
 const MAX_MAILS = 2_000
 
@@ -85,16 +82,9 @@ export class Mailbox {
     return this.#waiting.length === 0
   }
 
-  /** True if there is mail of one kind only, and less of it than `below`. */
-  holdsOnly(kind: MailKind, below: number = Infinity): boolean {
-    const { length } = this.#waiting
-    return length > 0 && length < below && this.#waiting.every((mail) => getKind(mail) === kind)
+  get holdsOnlyDeltas(): boolean {
+    return !this.empty && this.#waiting.every(({ message }) => isDelta(message))
   }
-}
-
-function getKind({ message }: Mail): MailKind {
-  if (isDelta(message)) return 'delta'
-  return message.type === 'tool_ended' ? 'ending' : 'other'
 }
 
 type DeltaSignal = Extract<Signal, { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }>

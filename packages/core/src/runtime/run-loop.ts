@@ -3,13 +3,12 @@ import type { ResumeCommand } from '../events/commands.ts'
 import { eventTraits, type RuntimeEvent } from '../events/event.ts'
 import { emptyHead, isUnreadInbox } from '../ledger/append-rules.ts'
 import { advance, chooseDurability, type EventBatch, joinBatches } from '../machine/advance.ts'
-import { summarizeCalls } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import { requiredEffects, requiresEffects } from '../machine/required-effects.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
-import type { Cancel, Clock } from '../values/host.ts'
+import type { Cancel } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { postEndedChildren } from './children.ts'
@@ -17,7 +16,7 @@ import type { Stretch } from './drive.ts'
 import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
 import { requireLast, requireLastEpoch, requireOwnEpoch } from './leases.ts'
-import type { Mail, MailKind } from './mailbox.ts'
+import type { Mail } from './mailbox.ts'
 import { readRecordedResults } from './fork.ts'
 import { RunContext } from './run-context.ts'
 import { foldFollowed } from './run-result.ts'
@@ -28,52 +27,8 @@ import type { BegunRun, ReadyStart } from './runtime-parts.ts'
 /** A ledger that asks for more, in milliseconds, gets this. */
 const MAX_DELTA_DELAY_MS = 1_000
 
-/** How long the ending of one of many calls may wait for others, in milliseconds. */
-const ENDING_DELAY_MS = 1
-
 /** A schedule looks at the clock on the wall at least this often, in milliseconds, since that may have been set. */
 const MAX_SLEEP_MS = 60_000
-
-/** So many calls that run at once are many. */
-const MANY_CALLS = 32
-
-/**
- * The mail that may wait for more of its kind, and until when, so that one append records both: deltas of a reply after others,
- * where the ledger asks for it, and endings of calls after others, as long as many calls run.
- */
-class Pace {
-  kind: MailKind = 'delta'
-  /** Until when; a time that has passed if nothing may wait. */
-  until: number = -Infinity
-  /** How much of it is all that can come, so that nothing is left to wait for. */
-  most: number = Infinity
-
-  /** Takes what was appended: more deltas wait after a delta, and more endings after endings alone. */
-  appended({ events, state }: EventBatch, clock: Pick<Clock, 'now'>, deltaDelayMs = 0): void {
-    this.until = -Infinity
-    const last = events.at(-1)
-    if (deltaDelayMs > 0 && last && eventTraits[last.type].retention === 'deltas')
-      return this.#wait('delta', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
-    const running = events.every(({ type }) => type === 'tool_result') ? countRunningAlone(state) : 0
-    // From when it was decided: what came while a slow store wrote it has waited for others already.
-    if (running >= MANY_CALLS) this.#wait('ending', state.at + ENDING_DELAY_MS, running)
-  }
-
-  #wait(kind: MailKind, until: number, most = Infinity): void {
-    this.kind = kind
-    this.until = until
-    this.most = most
-  }
-}
-
-/**
- * Returns the number of running calls if no other call waits, else 0: then nothing follows from an ending except its record.
- */
-function countRunningAlone(state: RunState): number {
-  if (state.phase !== 'executing') return 0
-  const { started, settled } = summarizeCalls(state.calls).counts
-  return started + settled === state.calls.length ? started : 0
-}
 
 /** True for a batch that only takes over a suspended run. */
 function isBareResume(state: RunState | undefined, { events, action }: EventBatch): boolean {
@@ -90,7 +45,8 @@ export class RunLoop {
   readonly #run: RunContext
   readonly #inbox: RunInbox
   readonly #effects: Effects
-  readonly #pace = new Pace()
+  /** Until when deltas wait for further ones, so that one append records them. The first delta of a reply waits for none. */
+  #deltasUntil = -Infinity
   /** Of the writer that this loop is. */
   epoch: number = emptyHead.epoch
   /** This loop is, or was, the writer of the run. */
@@ -306,7 +262,10 @@ export class RunLoop {
       this.#pendingResume = undefined
       const before = run.state
       run.state = batch.state
-      this.#pace.appended(batch, run.clock, run.parts.ledger.deltaDelayMs)
+      const last = batch.events.at(-1)
+      const isDelta = last && eventTraits[last.type].retention === 'deltas'
+      const delayMs = isDelta ? (run.parts.ledger.deltaDelayMs ?? 0) : 0
+      this.#deltasUntil = delayMs > 0 ? run.clock.now() + Math.min(delayMs, MAX_DELTA_DELAY_MS) : -Infinity
       for (const event of batch.events) run.live.next(event)
       const { hooks, context, parts, sent } = run
       if (hooks.length > 0)
@@ -415,7 +374,7 @@ export class RunLoop {
     if (wakeAt !== undefined) this.#wakeAt(wakeAt)
     else this.#timer?.()
     await this.#run.mailbox.arrival()
-    const until = Math.min(this.#pace.until, wakeAt ?? Infinity)
+    const until = Math.min(this.#deltasUntil, wakeAt ?? Infinity)
     if (!this.#mayWaitForMore(until)) return false
     const alarm = this.#wakeAt(until)
     do await this.#run.mailbox.arrival()
@@ -423,10 +382,9 @@ export class RunLoop {
     return false
   }
 
-  /** True if it is earlier than `until`, and only mail that may wait has arrived. */
+  /** True if it is earlier than `until`, and only deltas have arrived. */
   #mayWaitForMore(until: number): boolean {
-    const { kind, most } = this.#pace
-    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#run.mailbox.holdsOnly(kind, most)
+    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#run.mailbox.holdsOnlyDeltas
     return isUndisturbed && this.#run.clock.now() < until
   }
 
