@@ -219,54 +219,21 @@ describe('a group that meets a full disk', () => {
   })
 })
 
-describe('a group whose commit fails', () => {
-  /** A table whose rows are only checked at the commit. */
-  function checkedAtCommit(): { readonly database: Database; readonly group: GroupCommit } {
-    const database = new BetterSqlite3(temporaryFile())
-    onTestFinished(() => void database.close())
-    database.pragma('foreign_keys = on')
-    database.exec(`create table parent (id integer primary key) strict;
-      create table child (parent integer references parent (id) deferrable initially deferred) strict`)
-    return { database, group: new GroupCommit(new Transactions(database)) }
-  }
-
-  it('acknowledges none of it, and the next one is free', async () => {
-    const { database, group } = checkedAtCommit()
-    const insert = (parent: number): Promise<unknown> => {
-      const work = (): unknown => database.prepare('insert into child values (?)').run(parent)
-      return group.submit({ durability: 'barrier', events: 1, bytes: 1, work })
-    }
-    database.exec('insert into parent values (1)')
-    const failing = await Promise.allSettled([insert(1), insert(7), insert(1)])
-    const codes = failing.map(
-      (ending) => ending.status === 'rejected' && (ending.reason as { code: string }).code,
-    )
-    expect(codes).toEqual(Array(3).fill('SQLITE_CONSTRAINT_FOREIGNKEY'))
-    expect(database.prepare('select count(*) from child').pluck().get()).toBe(0)
-    await Promise.all([insert(1), insert(1)])
-    expect(database.prepare('select count(*) from child').pluck().get()).toBe(2)
-  })
-})
-
 /** Group commits in memory, and how many writes each commit held. */
 function grouped() {
   const database = new BetterSqlite3(':memory:')
   onTestFinished(() => void database.close())
   const commits: number[] = []
-  const written: number[] = []
   let writes = 0
   const group = new GroupCommit(
     new Transactions(database, {
       admit: () => {},
-      committed(_durability, bytes) {
-        commits.push(writes - commits.reduce((sum, count) => sum + count, 0))
-        written.push(bytes)
-      },
+      committed: () => void commits.push(writes - commits.reduce((sum, count) => sum + count, 0)),
     }),
   )
   const submit = (asked: Partial<Write<unknown>> = {}): Promise<unknown> =>
     group.submit({ durability: 'lazy', events: 1, bytes: 1, work: () => ++writes, ...asked })
-  return { database, group, commits, written, submit }
+  return { database, group, commits, submit }
 }
 
 const mebibyte = 1024 * 1024
@@ -314,17 +281,6 @@ describe('one commit of what many runs write', () => {
     expect(seen).toEqual(durabilities.map(() => level))
   })
 
-  it.each<readonly [string, readonly (number | undefined)[], number]>([
-    ['what one write says', [100], 65_536 + 100],
-    ['what all of them say', [100, 7, 0], 3 * 65_536 + 107],
-    ['nothing where one does not say it', [100, undefined], Infinity],
-    ['nothing where the only one does not say it', [undefined], Infinity],
-  ])('writes at most %s, and some pages each', async (_name, most, expected) => {
-    const { written, submit } = grouped()
-    await Promise.all(most.map((mostBytes) => submit(mostBytes === undefined ? {} : { mostBytes })))
-    expect(written).toEqual([expected])
-  })
-
   it('is made for what a write refused alone, and for none that had no company', async () => {
     const { commits, submit } = grouped()
     const work = (): never => {
@@ -335,25 +291,5 @@ describe('one commit of what many runs write', () => {
     const endings = await Promise.allSettled([submit({ work }), submit(), submit({ work })])
     expect(endings.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected'])
     expect(commits).toEqual([1])
-  })
-})
-
-describe('a transaction', () => {
-  it('sets how it is synced only where that changes', () => {
-    const { database } = grouped()
-    const asked: string[] = []
-    const transactions = new Transactions(
-      new Proxy(database, {
-        get(target, name) {
-          if (name === 'exec') return (source: string) => (asked.push(source), target.exec(source))
-          const value = Reflect.get(target, name, target) as unknown
-          return typeof value === 'function' ? (value as () => unknown).bind(target) : value
-        },
-      }),
-    )
-    for (const durability of ['barrier', 'lazy', 'lazy', 'barrier', 'barrier'] as const) {
-      transactions.transact(durability, () => undefined)
-    }
-    expect(asked).toEqual(['pragma synchronous = normal', 'pragma synchronous = full'])
   })
 })

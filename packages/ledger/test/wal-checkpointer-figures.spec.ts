@@ -2,7 +2,7 @@ import { rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { manualClock } from '@tallystick/testkit'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { maxWalBytesUnlessGiven, WalCheckpointer, type Committed } from '../src/sqlite/log.ts'
+import { maxWalBytesUnlessGiven, WalCheckpointer } from '../src/sqlite/log.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const leastBytes = 1_600
@@ -44,9 +44,9 @@ function kept(maxBytes: number = leastBytes) {
   const clock = manualClock()
   const keeper = new WalCheckpointer(database as unknown as Database, { path, maxBytes, clock })
   /** A commit after which the log is so long; returns the waits of the attempts that it makes. */
-  const committed = (bytes: number, known: Committed = {}): readonly (number | string)[] => {
+  const committed = (bytes: number): readonly (number | string)[] => {
     writeFileSync(log, Buffer.alloc(bytes))
-    keeper.committed(known)
+    keeper.committed()
     return attempts.splice(0)
   }
   /** Time that passes; returns the waits of the attempts meanwhile. */
@@ -68,18 +68,6 @@ describe('a log that is too long', () => {
     const sizes = [1_600, 1_601, 1_701, 1_702, 1_802, 2_001, 2_101, 2_102]
     expect(sizes.map((bytes) => committed(bytes))).toEqual([[], [100], [], [0], [], [0], [], [100]])
     expect(timeout()).toBe(5_000)
-  })
-
-  it('is looked at only when a sixteenth of its limit may have been written since its size was known', () => {
-    const { answers, committed } = kept()
-    answers.isRead = true
-    const written = (bytes: number): Committed => ({ written: bytes })
-    expect([committed(1_601, written(99)), committed(1_601, written(1))]).toEqual([[], [100]])
-    expect([committed(1_702, written(60)), committed(1_702, written(39))]).toEqual([[], []])
-    // From here on its size is known.
-    expect(committed(1_702, { logBytes: 1_600, written: 1 })).toEqual([])
-    expect([committed(1_702, written(99)), committed(1_702, written(1))]).toEqual([[], [0]])
-    expect([committed(1, { logBytes: 2_102, written: 1 })]).toEqual([[100]])
   })
 
   it('has its whole limit again once it was cut: after growth, and after a moment of rest', () => {

@@ -6,11 +6,8 @@ import { schemaVersion } from './schema.ts'
 export interface AroundCommits {
   /** Called before it begins. If it throws, nothing is written. */
   admit(durability: Durability): void
-  /**
-   * Called after the commit, which wrote so many bytes at most. If it throws, the committing call throws too: its writes are
-   * not acknowledged.
-   */
-  committed(durability: Durability, written: number): void
+  /** Called after the commit. If it throws, the committing call throws too: its writes are not acknowledged. */
+  committed(durability: Durability): void
 }
 
 const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
@@ -46,8 +43,8 @@ export class Transactions {
     return this.#hasUnsynced
   }
 
-  /** Commits the work, or undoes it if it throws. `written`: the most bytes that it writes. */
-  transact<T>(durability: Durability, work: () => T, written: number = Infinity): T {
+  /** Commits the work, or undoes it if it throws. */
+  transact<T>(durability: Durability, work: () => T): T {
     this.#around.admit(durability)
     this.#choose(durability)
     this.#begin.run()
@@ -63,7 +60,7 @@ export class Transactions {
       if (this.#database.inTransaction) this.#rollback.run()
       throw error
     }
-    this.#around.committed(durability, written)
+    this.#around.committed(durability)
     return result
   }
 
@@ -81,8 +78,6 @@ export interface Write<T> {
   /** Rows and bytes that it adds to a group. */
   readonly events: number
   readonly bytes: number
-  /** The most bytes that it writes beside changed pages; unknown if absent. */
-  readonly mostBytes?: number
   /** Done within a transaction; again within another if that one was undone. */
   readonly work: () => T
 }
@@ -91,9 +86,6 @@ export interface Write<T> {
 const maxWrites = 256
 const maxEvents = 2_048
 const maxBytes = 8 * 1024 * 1024
-
-/** More than the pages that a write changes, beside its bodies. */
-const pagesOfAWrite = 16 * 4096
 
 interface Waiting extends Write<unknown> {
   readonly resolve: (value: unknown) => void
@@ -162,7 +154,6 @@ export class GroupCommit {
   #carryOut(group: readonly Waiting[]): void {
     if (group.length === 0) return
     const durability = group.some((write) => write.durability === 'barrier') ? 'barrier' : 'lazy'
-    const written = group.reduce((sum, { mostBytes = Infinity }) => sum + mostBytes + pagesOfAWrite, 0)
     let isCommitting = false
     const workAll = (): readonly unknown[] => {
       const values = group.map(({ work }) => work())
@@ -170,7 +161,7 @@ export class GroupCommit {
       return values
     }
     try {
-      const values = this.#transactions.transact(durability, workAll, written)
+      const values = this.#transactions.transact(durability, workAll)
       for (const [index, { resolve }] of group.entries()) resolve(values[index])
     } catch (error) {
       if (isCommitting || group.length === 1) for (const { reject } of group) reject(error)

@@ -1,6 +1,5 @@
 import { realpathSync, statSync, type Stats } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { LedgerUnavailableError, type Clock } from '@tallystick/core'
 import type { AppendOptions } from '@tallystick/core/vocabulary'
 import type { Database } from 'better-sqlite3'
@@ -120,11 +119,6 @@ export interface WalCheckpointerOptions {
   readonly clock: Pick<Clock, 'now' | 'schedule'>
 }
 
-export interface Committed {
-  readonly logBytes?: number | undefined
-  readonly written?: number | undefined
-}
-
 /**
  * Keeps the write-ahead log short. SQLite restarts it only if no connection reads it at the moment when all of it has
  * been copied into the database, which may never happen. So the checkpointer has that done after a minute without
@@ -140,8 +134,6 @@ export class WalCheckpointer {
   readonly #path: string
   readonly #maxBytes: number
   readonly #clock: WalCheckpointerOptions['clock']
-  /** The most bytes written since the size of the log was last known. */
-  #unseenBytes = 0
   /** The sizes at which the next attempt is made, and the next one that waits. */
   #bytesAllowed: number
   #bytesEndured: number
@@ -158,18 +150,11 @@ export class WalCheckpointer {
     this.#clock = clock
   }
 
-  /**
-   * Called after each commit. `logBytes` is the size of the log, if it is known; `written` is what the commit added to it at
-   * most. The size is looked up only when a sixteenth of its limit may have been written: each look at a file
-   * that is being written makes its next sync wait longer, as measured on ext4 with Linux 6.18.
-   */
-  committed({ logBytes, written = Infinity }: Committed = {}): void {
+  /** Called after each commit. */
+  committed(): void {
     this.#writtenAt = this.#clock.now()
     this.#cancel ??= this.#clock.schedule(this.#restMs, () => this.#whenIdle())
-    this.#unseenBytes += written
-    if (logBytes === undefined && this.#unseenBytes < this.#maxBytes / 16) return
-    this.#unseenBytes = 0
-    const bytes = logBytes ?? this.#bytes()
+    const bytes = this.#bytes()
     if (bytes <= this.#bytesAllowed) return
     const waits = bytes > this.#bytesEndured
     if (this.#checkpoint('truncate', waits ? patienceMs : 0)) return this.#begunAnew()
@@ -237,33 +222,24 @@ export class OpenFiles {
   readonly #database: Database
   readonly #path: string
   readonly #file: Stats | undefined
-  readonly #folder: UnchangedFolder
   #log: Stats | undefined
 
-  /** `now` is the time of this machine, in milliseconds since 1970 UTC. */
-  constructor(database: Database, path: string, now: () => number = Date.now) {
+  constructor(database: Database, path: string) {
     this.#database = database
     this.#path = realpathSync(path)
     this.#file = findStats(this.#path)
     this.#log = findStats(`${this.#path}-wal`)
-    const folder = dirname(this.#path)
-    this.#folder = new UnchangedFolder(() => findStats(folder), now)
   }
 
   /**
    * Called before a transaction that has to be durable, and after it before it is acknowledged. Throws
-   * `LedgerUnavailableError` where the file or its log was removed, moved or replaced since it was opened. Returns the bytes
-   * of the log, or `undefined` if the folder tells that the files are in their places, so that none was looked at.
+   * `LedgerUnavailableError` where the file or its log was removed, moved or replaced since it was opened.
    */
-  requireSame(): number | undefined {
-    return this.#folder.unlessUnchanged(() => this.#requireSameFiles())
-  }
-
-  #requireSameFiles(): number {
+  requireSame(): void {
     if (!isSameFile(findStats(this.#path), this.#file)) throw this.#gone(this.#path)
     const log = findStats(`${this.#path}-wal`)
     this.#log ??= log
-    if (isSameFile(log, this.#log)) return log?.size ?? 0
+    if (isSameFile(log, this.#log)) return
     if (log === undefined) this.#rescue()
     throw this.#gone(`${this.#path}-wal`)
   }
@@ -303,53 +279,4 @@ function findStats(path: string): Stats | undefined {
 /** The same file: as long as we have it open, no other one gets its number. */
 function isSameFile(left: Stats | undefined, right: Stats | undefined): boolean {
   return left?.ino === right?.ino && left?.dev === right?.dev
-}
-
-/** Times of files may be as old as this: systems record them by a clock that ticks every few milliseconds. */
-const tickMs = 100
-
-/** The same on file systems that record whole seconds, or every second one. */
-const coarseTickMs = 3_000
-
-/**
- * Tells that no file of a folder was made, removed, moved or replaced since its files were looked at: each of these changes
- * the times of the folder. A look at the folder costs less than one at each file, and one at a file that is being written
- * also makes the next sync wait longer, as measured on ext4 with Linux 6.18.
- */
-export class UnchangedFolder {
-  readonly #stat: () => Stats | undefined
-  readonly #now: () => number
-  /** The folder before the last look at its files, if its times were old enough to change with whatever came after it. */
-  #seen: Stats | undefined
-
-  /** `stat` looks at the folder; `now` is the time by which its times are recorded. */
-  constructor(stat: () => Stats | undefined, now: () => number) {
-    this.#stat = stat
-    this.#now = now
-  }
-
-  /** Returns what `look` returns, or `undefined` if nothing has changed since it returned last. If it throws, so does this. */
-  unlessUnchanged<T>(look: () => T): T | undefined {
-    const folder = this.#stat()
-    if (folder && this.#seen && isUnchanged(folder, this.#seen)) return undefined
-    this.#seen = undefined
-    const found = look()
-    if (folder && isSettled(folder, this.#now())) this.#seen = folder
-    return found
-  }
-}
-
-function isUnchanged(left: Stats, right: Stats): boolean {
-  return (
-    left.mtimeMs === right.mtimeMs &&
-    left.ctimeMs === right.ctimeMs &&
-    left.ino === right.ino &&
-    left.dev === right.dev
-  )
-}
-
-/** A change from now on gets a later time than the last one. */
-function isSettled({ mtimeMs, ctimeMs }: Stats, now: number): boolean {
-  const ms = mtimeMs % 1000 === 0 ? coarseTickMs : tickMs
-  return now - mtimeMs > ms && now - ctimeMs > ms
 }

@@ -44,9 +44,6 @@ const maxStatements = 200
 /** One writer at a time holds the file, so the order of `pos` is that of commits. */
 const xid = '0'
 
-/** The most bytes that a row and its index entries take beside its body. */
-const mostBytesBesideBody = 1024
-
 type Named = Readonly<Record<string, unknown>>
 
 /** A ledger file as a store: it waits for commits that are under way, and speaks of failures in our words. */
@@ -77,9 +74,10 @@ export class SqliteStore implements Store {
     this.#log = new WalCheckpointer(database, { path, maxBytes, clock })
     this.#files = new OpenFiles(database, path)
     this.transactions = new Transactions(database, {
-      admit: (durability) => void this.#requireSameFiles(durability),
-      committed: (durability, written) => {
-        this.#log.committed({ logBytes: this.#requireSameFiles(durability), written })
+      admit: (durability) => this.#requireSameFiles(durability),
+      committed: (durability) => {
+        this.#requireSameFiles(durability)
+        this.#log.committed()
         this.#sync.committed(durability)
       },
     })
@@ -97,12 +95,9 @@ export class SqliteStore implements Store {
   append(request: AppendRequest): Promise<Head> {
     const { durability, events } = request
     const bytes = events.reduce((sum, { body }) => sum + body.length, 0)
-    const isSmall = events.every(({ history }) => history === undefined)
-    // A code unit is at most three bytes of UTF-8.
-    const mostBytes = isSmall ? 3 * bytes + events.length * mostBytesBesideBody : Infinity
     return this.#write(() =>
       this.#group.submit({
-        ...{ durability, events: events.length, bytes, mostBytes },
+        ...{ durability, events: events.length, bytes },
         work: () => this.#records.append(request),
       }),
     )
@@ -207,8 +202,8 @@ export class SqliteStore implements Store {
   }
 
   /** Lazy commits may be lost until a barrier, so only barriers check that the files are in their places. */
-  #requireSameFiles(durability: Durability): number | undefined {
-    return durability === 'barrier' ? this.#files.requireSame() : undefined
+  #requireSameFiles(durability: Durability): void {
+    if (durability === 'barrier') this.#files.requireSame()
   }
 
   #requireOpen(): void {
