@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { CDPSession, Page } from 'playwright-core'
-import { type Browser, openBrowser } from '../../scripts/testing/browser.ts'
+import { type Browser, useBrowsers } from '../../scripts/testing/browser.ts'
 import type { Case, Measurement, Trial } from './case.ts'
 import { recordedRun } from './recorded-run.ts'
 import { cliPath } from './started-process.ts'
@@ -21,6 +21,8 @@ export const inspectorPage: Case = {
     const { events, path } = await recordedRun(trial, trial.params['turns'] ?? 0)
     const run = { id: events[0]!.runId, last: events.length }
     await using served = await serve(path)
+    await using ending = new AsyncDisposableStack()
+    const openBrowser = useBrowsers((close) => ending.defer(close))
     await using browser = await openBrowser({ viewport: { width: 1_280, height: 800 } })
     await browser.page.goto(served.url)
     // The ticket of the URL becomes a cookie, and the page is loaded again without it.

@@ -1,8 +1,6 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { chromium, type Page } from 'playwright-core'
+import { chromium, type Browser as Process, type Page } from 'playwright-core'
 
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
@@ -50,7 +48,7 @@ async function findProgram(): Promise<Program> {
   throw new Error('There is no Chromium. Install it: scripts/testing/install-chromium.sh')
 }
 
-/** A page of a browser with a profile of its own, which goes away with it. */
+/** A page of a browser that knows nothing of others, and of which nothing is left. */
 export interface Browser extends AsyncDisposable {
   readonly page: Page
   /** What the page could not do, as its console says. */
@@ -67,39 +65,46 @@ export interface BrowserOptions {
 }
 
 /** Opens a browser without a window. */
-export async function openBrowser({
-  ownNames = [],
-  viewport = { width: 820, height: 1_180 },
-}: BrowserOptions = {}): Promise<Browser> {
-  const profile = await mkdtemp(join(tmpdir(), 'tallystick-browser-'))
+export type OpenBrowser = (options?: BrowserOptions) => Promise<Browser>
+
+/**
+ * Returns what opens browsers that share their process, which takes longer to start than most tests take, and nothing else. It is
+ * ended by what `atEnd` is given: `useBrowsers(afterAll)` in a test file.
+ */
+export function useBrowsers(atEnd: (close: () => Promise<void>) => void): OpenBrowser {
+  const processes = new Map<string, Promise<Process>>()
+  atEnd(async () => {
+    for (const each of processes.values()) await (await each).close()
+  })
+  return async ({ ownNames = [], viewport = { width: 820, height: 1_180 } } = {}) => {
+    const rules = ownNames.map((name) => `MAP ${name} 127.0.0.1`).join(',')
+    const launched = processes.get(rules) ?? launch(rules)
+    processes.set(rules, launched)
+    const context = await (await launched).newContext({ viewport, locale: 'en-US' })
+    // The limit of the test holds: on a machine that does other work, a page takes many times as long.
+    context.setDefaultTimeout(0)
+    const faults: string[] = []
+    const openTab = async (): Promise<Page> => {
+      const page = await context.newPage()
+      page.on('pageerror', (error) => faults.push(String(error)))
+      page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+      return page
+    }
+    const page = await openTab()
+    return { page, faults, openTab, [Symbol.asyncDispose]: () => context.close() }
+  }
+}
+
+async function launch(rules: string): Promise<Process> {
   const { env, ...program } = await findProgram()
-  const context = await chromium.launchPersistentContext(profile, {
+  return await chromium.launch({
     ...program,
     ...(env && { env: Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined)) }),
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'].concat(
       '--disable-background-networking',
       '--disable-component-update',
-      `--host-resolver-rules=${ownNames.map((name) => `MAP ${name} 127.0.0.1`).join(',')}`,
+      `--host-resolver-rules=${rules}`,
     ),
-    viewport,
-    locale: 'en-US',
+    timeout: 0,
   })
-  // The limit of the test holds: on a machine that does other work, a page takes many times as long.
-  context.setDefaultTimeout(0)
-  const faults: string[] = []
-  const openTab = async (): Promise<Page> => {
-    const page = await context.newPage()
-    page.on('pageerror', (error) => faults.push(String(error)))
-    page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-    return page
-  }
-  return {
-    page: await openTab(),
-    faults,
-    openTab,
-    async [Symbol.asyncDispose]() {
-      await context.close()
-      await rm(profile, { recursive: true, force: true, maxRetries: 5 })
-    },
-  }
 }

@@ -1,10 +1,12 @@
 // The page of `demo --serve`. In a browser where this machine has one: scripts/testing/install-chromium.sh installs it.
 // SCREENSHOT=docs/chat-page.png writes the picture of the README.
 import type { Page } from 'playwright-core'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { openBench } from './bench.ts'
-import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers } from '../../../scripts/testing/browser.ts'
 import { startDemo } from './program.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 /** The page in a browser, and what it can order from. */
 interface OpenedPage extends AsyncDisposable {

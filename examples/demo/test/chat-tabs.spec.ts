@@ -1,9 +1,11 @@
 // The page of `demo --serve` in several tabs of a browser, where this machine has one: see chat-page.spec.ts.
 import type { Page } from 'playwright-core'
-import { expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { openBench } from './bench.ts'
-import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers } from '../../../scripts/testing/browser.ts'
 import { startDemo } from './program.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 /** What a tab has of a run that it follows: the numbers and the types of its events, and the text of the replies. */
 interface Followed {

@@ -7,9 +7,11 @@ import { join } from 'node:path'
 import type { RuntimeEvent } from '@tallystick/core'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { expect, it, onTestFinished } from 'vitest'
-import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
+import { lacksBrowser, useBrowsers } from '../../../scripts/testing/browser.ts'
 import { temporaryFolder } from '../../../scripts/testing/temporary-folder.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 const source = join(import.meta.dirname, '../src')
 

@@ -2,9 +2,11 @@ import { createRuntime, defineAgent, memoryLedger, type PendingApproval } from '
 import { createServer, type LinkOptions, type ServerOptions } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { documentAt, exampleOf } from './kit/described.ts'
-import { lacksBrowser, openBrowser } from '../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers } from '../../../scripts/testing/browser.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 const secret = 's'.repeat(32)
 const input = {

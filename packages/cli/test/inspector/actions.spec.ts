@@ -1,14 +1,16 @@
 // What the page does beside reading, in a real browser: by the keyboard alone, and with each way to change a run.
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { RunId, RuntimeEvent } from '@tallystick/core'
-import { lacksBrowser, openBrowser } from '../../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers } from '../../../../scripts/testing/browser.ts'
 import { findBarriers } from '../kit/find-barriers.ts'
 import { startInspector } from '../kit/inspector.ts'
 import { openShop, shopAgent, shopConfig } from '../kit/shop.ts'
 import { tallystickHere } from '../kit/tallystick.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 async function readEvents(ledgerPath: string, runId: string): Promise<readonly RuntimeEvent[]> {
   const ledger = sqliteLedger(ledgerPath, { readOnly: true })

@@ -2,13 +2,15 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { defineAgent, type Agent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { lacksBrowser, openBrowser, type Browser } from '../../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers, type Browser } from '../../../../scripts/testing/browser.ts'
 import { boss } from '../kit/office.ts'
 import { openShop, type Shop } from '../kit/shop.ts'
 import { tallystickHere } from '../kit/tallystick.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 /** Texts that would do something if a page took them for more than texts. */
 const hostile = [

@@ -2,10 +2,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { lacksBrowser, openBrowser } from '../../../../scripts/testing/browser.ts'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { lacksBrowser, useBrowsers } from '../../../../scripts/testing/browser.ts'
 import { startInspector } from '../kit/inspector.ts'
 import { openShop, shopConfig } from '../kit/shop.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 /** A name that leads to this machine, as a site can let its own do. */
 const site = 'evil.example'

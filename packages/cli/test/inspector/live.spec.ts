@@ -3,17 +3,19 @@ import { generateKeyPairSync } from 'node:crypto'
 import { stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ReplaySubject } from 'rxjs'
 import { createRuntime, defineAgent, type Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { lacksBrowser, openBrowser, type Browser } from '../../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers, type Browser } from '../../../../scripts/testing/browser.ts'
 import { findBarriers } from '../kit/find-barriers.ts'
 import { awaitInspector, type Inspector, startInspector } from '../kit/inspector.ts'
 import { openShop, shopConfig, type Shop } from '../kit/shop.ts'
 import { startTallystickFrom, tallystickHere } from '../kit/tallystick.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 interface Opened extends AsyncDisposable {
   readonly browser: Browser

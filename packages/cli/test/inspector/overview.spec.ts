@@ -1,11 +1,13 @@
 // The overview of the page, over a ledger whose runs began in different hours.
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { agentTool, createRuntime, defineAgent, type Agent } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
-import { lacksBrowser, openBrowser } from '../../../../scripts/testing/browser.ts'
+import { lacksBrowser, useBrowsers } from '../../../../scripts/testing/browser.ts'
 import { startInspector } from '../kit/inspector.ts'
 import { openShop, shopAgent } from '../kit/shop.ts'
+
+const openBrowser = useBrowsers(afterAll)
 
 const hourMs = 3_600_000
 
