@@ -33,7 +33,7 @@ import {
 } from '@tallystick/core/vocabulary'
 
 /** The attempts of a turn's model call, as the turn's events tell of them. */
-export function explainAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {
+function explainAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {
   const attempts: ExplainedAttempt[] = []
   for (const event of ofTurn) {
     if (event.type === 'model_call_started') {
@@ -62,7 +62,7 @@ export function explainAttempts(ofTurn: readonly RuntimeEvent[]): readonly Expla
  * Follows where the messages of a history come from, event by event. It compares the history before and after an
  * event instead of knowing what each event does: what stays keeps its origin, what is new comes from the event.
  */
-export class HistoryOrigins {
+class HistoryOrigins {
   #origins: readonly MessageOrigin[] = []
   readonly #dropped: MessageOrigin[] = []
   /** Events of the attempt that streams, of the results that come in, of a summary, and of inputs that wait. */
@@ -154,7 +154,7 @@ function listOriginsAfter(
  * Messages that were there before, and earlier ones that are gone. If messages were recorded again, as in a handoff, equal
  * ones are the same.
  */
-export function matchAttempt(
+function matchAttempt(
   before: readonly MessageOrigin[],
   messages: readonly Message[],
   { wordForWord }: { readonly wordForWord: boolean },

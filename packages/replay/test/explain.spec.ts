@@ -8,6 +8,7 @@ import {
   handoff,
   type Ledger,
   memoryLedger,
+  type Run,
   type RunId,
   RunNotFoundError,
   type RunOptions,
@@ -22,6 +23,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import {
   explain,
   type ExplainedItem,
+  type Explanation,
   exportRegression,
   replayRegression,
   replayRun,
@@ -60,13 +62,19 @@ interface Driven {
   readonly seqs: (turn: number, ...types: EventType[]) => number[]
 }
 
+interface Given {
+  readonly ledger?: Ledger
+  /** Called with the run once it has begun. */
+  readonly began?: (run: Run) => void
+}
+
 let driven = 0
 
 /** A run that the real runtime drives. */
 async function drive(
   steps: readonly ScriptedStep[],
   options: Partial<AgentOptions<unknown>> = {},
-  { ledger: given = memoryLedger(), ...more }: RunOptions & { ledger?: Ledger } = {},
+  { ledger: given = memoryLedger(), began, ...more }: RunOptions & Given = {},
 ): Promise<Driven> {
   const { ledger, outside } = watchedLedger(given)
   const model = scriptedModel(steps)
@@ -80,6 +88,7 @@ async function drive(
   const clock = manualClock()
   const host = { clock, random: seededRandom(++driven) }
   const run = createRuntime({ ledger, agents: [agent], prices, host }).run(agent, 'Look at things.', more)
+  began?.(run)
   await waitUntilSettled(clock, run.result, outside)
   const events = await Array.fromAsync(ledger.read(run.id))
   return {
@@ -194,6 +203,54 @@ describe('explain', () => {
     ])
     expect(items[3]).toMatchObject({ message: { parts: [{ text: 'Look, please.' }] } })
     expect(items[3]).not.toHaveProperty('replaced')
+  })
+
+  it('follows what waited until a model had answered, and what only looked at a result', async () => {
+    let deliver = (): void => undefined
+    const busy = testTool({ name: 'look', run: () => (deliver(), 'Looked.') })
+    const looking = { name: 'looking', on: 'tool_output', check: () => ({ record: 'Seen.' }) } as const
+    const { ledger, runId, seqs } = await drive(
+      [looks('a'), { text: 'Done.' }, { text: 'Also done.' }],
+      { tools: [busy], guardrails: [looking] },
+      { began: (run) => (deliver = () => void run.queue('Look there, too.')) },
+    )
+    expect(seqs(1, 'guardrail_tripped')).toHaveLength(1)
+    const [waiting] = seqs(1, 'input_received')
+    const { items } = await explain(ledger, runId, 3)
+    expect(seqsOf(items.slice(2))).toEqual([
+      ['user', [2]],
+      ['assistant', seqs(1, ...reply)],
+      ['tool', seqs(1, 'tool_result', 'tool_results_injected')],
+      ['assistant', seqs(2, ...reply)],
+      ['user', [waiting, ...seqs(2, 'input_settled')]],
+    ])
+  })
+
+  it('names the call of the model that wrote a summary', async () => {
+    const summarize = scriptedModel([{ text: 'All before.' }], 'summarizer')
+    const { ledger, runId, seqs } = await drive(
+      [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Seen.' }],
+      {
+        compaction: { maxContextTokens: 20, keepMessages: 0, summarize },
+      },
+    )
+    const { items } = await explain(ledger, runId, 2)
+    const summary = items.find(({ replaced }) => replaced !== undefined)
+    expect(summary?.seqs).toEqual(seqs(1, 'compaction_started', 'context_compacted'))
+  })
+
+  it('says of an attempt that it goes on, and that it was cut off', async () => {
+    const ledger = memoryLedger()
+    let during: Promise<Explanation> | undefined
+    const began = (run: Run): void =>
+      void run.events$.subscribe(({ type }) => {
+        if (type !== 'assistant_text_delta') return
+        during ??= explain(ledger, run.id, 1)
+        void during.then(() => run.cancel('enough'))
+      })
+    const { runId } = await drive([{ text: 'I think', hang: true }], {}, { ledger, began })
+    expect((await during)?.attempts).toMatchObject([{ attempt: 1, outcome: 'under_way' }])
+    expect((await explain(ledger, runId, 1)).attempts).toMatchObject([{ attempt: 1, outcome: 'cut_off' }])
   })
 
   it('says what a turn showed instead of the history, and which attempt it explains', async () => {

@@ -136,6 +136,7 @@ describe('what a caller that may only read sends', () => {
       return heads
     }
     const before = await recorded()
+    expect((await office.send(`/runs/${run}`, 'viewer')).status).toBe(200)
     const place = path.replace('{run}', run).replace('{chat}', 'a-chat').replace('{agent}', 'cashier')
     const response = await office.send(place, 'viewer', exampleOf(operation))
     // JSON-RPC of A2A answers errors with status 200.
