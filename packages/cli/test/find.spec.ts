@@ -99,6 +99,7 @@ describe('what is on record of many runs', () => {
     ])
     expect(await found('--text', 'no gold')).toMatchObject([{ type: 'assistant_message_finished' }])
     expect(await found('--text', 'shelf 7', '--run', waiting.runId)).toEqual([])
+    expect(await found('--text', '注文', '--session', 'none')).toEqual([])
   })
 
   it('is found by time', async () => {
@@ -394,6 +395,19 @@ describe('find', () => {
       expect(await found(facts, query({ tool: 'get' }))).toEqual([])
       expect(await found([open], query({ tool: 'get' }))).toEqual([])
       expect(await found([open], query({ tool: 'get_weather' }))).toMatchObject([{ seq: 2 }])
+    })
+
+    it('given a value of an input, when calls are searched, then in what they ran with, or were asked for', async () => {
+      const citiesOf = async (value: string, facts: Facts): Promise<readonly unknown[]> =>
+        (await found(facts, query({ inputs: [{ path: ['city'], value }] }))).map(({ input }) => input)
+      const jeju = [{ city: 'Jeju' }]
+      for (const facts of [
+        [asked, decided],
+        [asked, decided, ended],
+      ]) {
+        expect([await citiesOf('Jeju', facts), await citiesOf('Seoul', facts)]).toEqual([jeju, jeju])
+      }
+      expect(await citiesOf('Busan', [asked, changed])).toEqual([{ city: 'Busan' }])
     })
 
     it('given a text, when calls are searched, then in name, input and answer', async () => {

@@ -389,33 +389,6 @@ describe('a list of many runs', () => {
   })
 })
 
-describe('find', () => {
-  it('given words far into what was said, when they are found, then a part around them is shown', async () => {
-    const { stdout } = await tallystickHere('find', path, '--text', 'question 77')
-    expect(stdout).toMatch(/ input_received question 77\n$/)
-    const several = await tallystickHere('find', path, '--text', 'QUESTION 13')
-    expect(several.stdout.trimEnd().split('\n')).toHaveLength(2)
-    expect(
-      (await tallystickHere('find', path, '--text', 'question', '--limit', '7')).stdout.match(/\n/g),
-    ).toHaveLength(7)
-    const none = await tallystickHere('find', path, '--text', 'nothing of this')
-    expect(none).toEqual({ code: 0, stdout: '', stderr: 'Nothing of the kind is on record.\n' })
-    const asked = await tallystickHere('find', path)
-    expect(asked.code).toBe(2)
-    expect(asked.stderr).toContain('Say what to look for: --tool NAME')
-  })
-
-  it('given a person who reads, when something is found, then the command that shows the last of it whole follows', async () => {
-    const { stdout, stderr } = await tallystickRead(60, 'find', path, '--text', 'question 77')
-    expect(stderr).toBe(`See one whole: tallystick show ${path} ${idOf(77)} --event 2\n`)
-    expect(stdout.startsWith(`${idOf(77).slice(-8)}     2  `)).toBe(true)
-    const inRun = await tallystickHere('find', path, '--run', idOf(77), '--text', 'question')
-    expect(inRun.stdout.trimEnd().split('\n')).toHaveLength(1)
-    const ofSession = await tallystickHere('find', path, '--session', 'chat', '--text', 'question')
-    expect(ofSession.stdout.trimEnd().split('\n')).toHaveLength(13)
-  })
-})
-
 describe('the end of a list that a person reads', () => {
   it('says what takes the runs that wait further, three of them at most', async () => {
     await using shop = await openShop()

@@ -4,7 +4,6 @@ import { sampleFacts, sampleCallId, sampleMessage, sampleRunId } from '@tallysti
 import { type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { findForkPlace } from '../src/runs/find-run.ts'
-import { type CallQuery, searchEvents } from '@tallystick/ledger'
 import { StoryBuilder } from '../src/runs/run-story.ts'
 import { showEvents } from '../src/verbs/show.ts'
 import { formatResult, formatStory } from '../src/view/story-text.ts'
@@ -299,66 +298,6 @@ describe('a list of events', () => {
   it('has at most 120 characters of what each says', async () => {
     const [line = ''] = await listed(sample('input_received', { message: sampleMessage('x'.repeat(200)) }))
     expect(line.slice(line.indexOf('input'))).toBe(`input_received ${'x'.repeat(104)}…`)
-  })
-})
-
-describe('what is found', () => {
-  const found = async (query: Partial<CallQuery>, events: readonly RuntimeEvent[], text?: string) => {
-    const call = { inputs: [], ...query }
-    return await Array.fromAsync(searchEvents(holding(events), { call, ...(text !== undefined && { text }) }))
-  }
-  const events = [...turn(1, { text: 'Sunny' }), ...turn(2, { text: 'rainy' }), ...turn(3).slice(0, -1)]
-
-  it('is a call at its result, with those that are open last, and what was said', async () => {
-    expect(
-      (await found({ tool: 'look' }, events)).map(({ seq, outcome, text }) => [seq, outcome, text]),
-    ).toEqual([
-      [14, 'success', 'Sunny'],
-      [24, 'success', 'rainy'],
-      [31, undefined, ''],
-    ])
-    expect(await found({ outcome: 'success' }, events)).toHaveLength(2)
-    expect(await found({ outcome: 'failed' }, events)).toEqual([])
-    expect(await found({ tool: 'other' }, events)).toEqual([])
-    expect((await found({ inputs: [{ path: ['at'], value: '3' }] }, events)).map(({ seq }) => seq)).toEqual([
-      31,
-    ])
-  })
-
-  it('holds the text, in letters of either case', async () => {
-    expect((await found({}, events, 'sUNNY')).map(({ seq }) => seq)).toEqual([14])
-    expect((await found({}, events, '{"at":3}')).map(({ seq }) => seq)).toEqual([31])
-    expect(await found({ tool: 'look' }, events, 'snow')).toEqual([])
-    const said = [
-      sample('input_received'),
-      sample('run_finished'),
-      sample('cancel_requested', { reason: undefined }),
-    ]
-    expect((await found({}, said)).map(({ type, text }) => [type, text])).toEqual([
-      ['input_received', 'How warm is it in Seoul?'],
-      ['run_finished', 'answered The model answered.'],
-    ])
-  })
-
-  it('is shown without what was removed', async () => {
-    const removed = { removed: { at: 1 } } as object
-    const gone = [
-      { ...sample('input_received'), ...removed },
-      { ...sample('tool_request_ready'), ...removed },
-      { ...sample('tool_result', { content: undefined }), ...removed },
-    ]
-    expect(await found({}, gone)).toMatchObject([{ type: 'tool_result', input: {}, text: '' }])
-  })
-
-  it('is a call by what it ran with, or was asked for', async () => {
-    const [asked, collected] = [sample('tool_request_ready'), sample('tool_requests_collected')]
-    const decided = sample('approval_decided')
-    const byCity = async (value: string, all: readonly RuntimeEvent[]) =>
-      (await found({ inputs: [{ path: ['city'], value }] }, all)).map(({ input }) => input)
-    expect(await byCity('Busan', [asked, decided])).toEqual([{ city: 'Busan' }])
-    expect(await byCity('Seoul', [asked, decided])).toEqual([{ city: 'Busan' }])
-    expect(await byCity('Busan', [asked, collected])).toEqual([])
-    expect(await byCity('Busan', [asked, decided, sample('tool_result')])).toEqual([{ city: 'Busan' }])
   })
 })
 
