@@ -206,10 +206,10 @@ it('the inbox of a run in memory is read as fast after many commands as before',
   for (const key of taken) await put(key)
   await append(2, 'assistant_started', taken)
   await put('waits')
-  const begun = performance.now()
+  const begun = process.cpuUsage()
   for (let times = 0; times < 2_000; times++) await ledger.inbox(runId)
   // A look at each command that was taken would take some seconds.
-  expect(performance.now() - begun).toBeLessThan(1_000)
+  expect(process.cpuUsage(begun).user).toBeLessThan(1_000_000)
   expect((await ledger.inbox(runId)).map(({ key }) => key)).toEqual(['waits'])
   expect(await put('taken 0')).toBe(false)
 })

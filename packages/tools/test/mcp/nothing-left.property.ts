@@ -65,14 +65,14 @@ function processes(): number {
   return process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap').length
 }
 
-/** Runs a program and returns what is left of it. */
-async function leftOf({ calls, closeAfter }: Program, url: ServedUrl): Promise<readonly string[]> {
+/** Runs a program, waits until none of its processes is left, and returns how many timers are. */
+async function timersLeftOf({ calls, closeAfter }: Program, url: ServedUrl): Promise<number> {
   const before = processes()
   const timers = countedTimers()
   const pids: number[] = []
   const servers = {
-    process: ownServer('faulty-server.ts', [], { timeoutMs: 2_000 }),
-    url: { url: url.url, timeoutMs: 2_000 },
+    process: ownServer('faulty-server.ts', []),
+    url: { url: url.url },
     missing: { command: 'no-such-command' },
   }
   const mcp = await mcpTools({ servers, timers, reconnect: { baseMs: 1 } })
@@ -99,20 +99,16 @@ async function leftOf({ calls, closeAfter }: Program, url: ServedUrl): Promise<r
   await mcp.close()
   await driven
   await Promise.all(under)
-  const isLeft = (): boolean => pids.some(isAlive) || processes() > before
-  for (let tried = 0; tried < 500 && isLeft(); tried++) await turns(100)
-  return [
-    ...(timers.open() > 0 ? [`${timers.open()} timers`] : []),
-    ...pids.filter(isAlive).map((pid) => `process ${pid}`),
-    ...(processes() > before ? [`${processes() - before} handles of processes`] : []),
-  ]
+  // The system takes a while to end what it was told to end. The time limit of the test fails it where something stays.
+  while (pids.some(isAlive) || processes() > before) await turns(1)
+  return timers.open()
 }
 
-it('leaves no timer, process or connection after close', { timeout: 300_000 }, async () => {
+it('leaves no timer, process or connection after close', async () => {
   const server = await sessionServer()
   await fc.assert(
     fc.asyncProperty(program, async (given) => {
-      expect(await leftOf(given, server)).toEqual([])
+      expect(await timersLeftOf(given, server)).toBe(0)
     }),
     { numRuns: effort({ quick: 1, thorough: tries(40) }) },
   )
