@@ -85,17 +85,6 @@ describe.skipIf(lacksRedis)('the engine on BullMQ keeps', () => {
 })
 
 describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
-  test('drives a run that was woken, and carries how it begins', async () => {
-    const { wake, work, untilEmpty } = openBed(redis)
-    const start = { agent: 'clerk', input: 'Hello' }
-    await wake('a', { start })
-    const worker = await work(1)
-    const call = await worker.next()
-    expect(call.wake).toEqual({ runId: 'a', start })
-    call.end()
-    await untilEmpty()
-  })
-
   test('merges wakes of one moment, and drives the run once', async () => {
     const { wake, work, untilEmpty } = openBed(redis)
     await Promise.all(Array.from({ length: 20 }, () => wake('a')))
@@ -139,18 +128,6 @@ describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
     const next = await work(1)
     const call = await next.next()
     call.end()
-  })
-
-  test('a wake of now does not wait for a time to come, which it takes along', async () => {
-    const { wake, work, untilEmpty } = openBed(redis)
-    await wake('a', { at: inMs(day) })
-    await wake('a')
-    await wake('b')
-    await wake('b', { at: inMs(day) })
-    const worker = await work(2)
-    for (const call of [await worker.next(), await worker.next()]) call.end()
-    await untilEmpty()
-    expect(worker.begun.toSorted()).toEqual(['a', 'b'])
   })
 
   test('an earlier time takes the place of a later one, and a drive removes it', async () => {
@@ -243,19 +220,6 @@ describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
     expect(worker.begun).toEqual(['higher', 'high', 'none', 'none too', 'low'])
   })
 
-  test('drives as many runs at a time as it was told', async () => {
-    const { wake, work, queue, untilEmpty } = openBed(redis)
-    for (const id of ['a', 'b', 'c']) await wake(id)
-    const worker = await work(2)
-    const calls = [await worker.next(), await worker.next()]
-    expect(await queue.getActiveCount()).toBe(2)
-    expect(worker.begun).toEqual(['a', 'b'])
-    for (const call of calls) call.end()
-    const third = await worker.next()
-    third.end()
-    await untilEmpty()
-  })
-
   test('begins no more drives in a time than the limiter says, over all workers', async () => {
     const { wake, work, queue } = openBed(redis)
     for (const id of ['a', 'b', 'c']) await wake(id)
@@ -304,20 +268,6 @@ describe.skipIf(lacksRedis)('the engine on BullMQ', () => {
     })
     expect([...one.begun, ...other.begun]).toEqual(['a'])
     call.end()
-  })
-
-  test('stops when the drives have ended, and takes no more', async () => {
-    const { wake, work, queue } = openBed(redis)
-    await wake('a')
-    const worker = await work(1)
-    const call = await worker.next()
-    await wake('b')
-    const stopped = worker.stop(60 * second)
-    expect(call.signal.aborted).toBe(true)
-    call.end()
-    await stopped
-    expect(worker.begun).toEqual(['a'])
-    expect(await queue.getJobCounts('active', 'prioritized')).toEqual({ active: 0, prioritized: 1 })
   })
 
   test('after the grace it hands a drive to another worker, and counts no failure', async () => {

@@ -24,14 +24,6 @@ function office(steps: readonly ScriptedStep[], { ledger: given }: { ledger?: Le
   const clock = manualClock()
   const ledger = given ?? memoryLedger({ clock })
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
-  const wait = testTool({
-    name: 'wait',
-    effect: 'write',
-    run: (_run, report) => {
-      report.defer('job 7', 40_000)
-      return ''
-    },
-  })
   const model = scriptedModel(steps)
   const clerk = defineAgent({
     name: 'clerk',
@@ -41,7 +33,7 @@ function office(steps: readonly ScriptedStep[], { ledger: given }: { ledger?: Le
     tools: [pay],
   })
   const agent = defineAgent({
-    ...{ name: 'agent', instructions: 'Work.', model, tools: [pay, wait, agentTool(clerk)] },
+    ...{ name: 'agent', instructions: 'Work.', model, tools: [pay, agentTool(clerk)] },
   })
   const reported: unknown[] = []
   const report = (error: unknown): void => void reported.push(error)
@@ -67,7 +59,7 @@ function office(steps: readonly ScriptedStep[], { ledger: given }: { ledger?: Le
     }
   }
   const stop = () => waitUntilSettled(clock, Promise.all(workers.map((worker) => worker.stop(1_000))))
-  return { agent, clock, ledger, pay, wait, open, client, rests, work, until, stop, reported }
+  return { agent, clock, ledger, pay, open, client, rests, work, until, stop, reported }
 }
 
 describe('the polling engine', () => {
@@ -85,37 +77,6 @@ describe('the polling engine', () => {
     expect(set.pay.runs).toHaveLength(1)
     await set.stop()
     expect(set.reported).toEqual([])
-  })
-
-  it('continues a run whose time has come, and looks at none that waits for a person', async () => {
-    const set = office([{ toolCalls: [{ name: 'wait', input: {} }] }, { text: 'It was late.' }])
-    await set.work()
-    const runId = await set.client.enqueue(set.agent, 'Wait.')
-    await set.until(() => set.rests.length === 2)
-    expect(set.rests).toMatchObject([
-      { runId, status: 'waiting' },
-      { runId, status: 'done' },
-    ])
-    await set.stop()
-  })
-
-  it('continues a root run for a call of its child run', async () => {
-    const set = office([
-      { toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] },
-      { toolCalls: [{ name: 'pay', input: {} }] },
-      { text: 'Paid.' },
-      { text: 'All done.' },
-    ])
-    await set.work()
-    const runId = await set.client.enqueue(set.agent, 'Pay.')
-    await set.until(() => set.rests.length === 1)
-    const { pendingApprovals } = await set.open().resume(runId).result
-    const { toolCallId, runId: childId } = pendingApprovals[0]!
-    await set.client.post(childId, { type: 'approve', toolCallId, by: 'ada' }, { key: 'a' })
-    await set.until(() => set.rests.some(({ status }) => status === 'done'))
-    expect(await set.open().resume(runId).result).toMatchObject({ text: 'All done.' })
-    expect(set.pay.runs).toHaveLength(1)
-    await set.stop()
   })
 
   it('waits longer after each failure, and drives the run once a worker can', async () => {

@@ -107,9 +107,4 @@ describe('fetch of one’s own', () => {
     await collect(openai('m', options))
     expect(urls.map((url) => new URL(url).pathname)).toEqual(['/chat/completions', '/responses'])
   })
-
-  it.each([openai, openaiChat])('is refused beside a client, which would ignore it', (make) => {
-    const client = new OpenAI({ apiKey: 'k' })
-    expect(() => make('m', { client, fetch })).toThrow(/got a client together with .*fetch/)
-  })
 })

@@ -141,11 +141,6 @@ describe('a refusal over HTTP', () => {
     expect(failure).toMatchObject({ class: failureClass, status })
   })
 
-  it.each(['x-request-id', 'request-id', 'apim-request-id'])('names the request by %s', async (header) => {
-    const headers = { 'x-request-id': '', [header]: 'req_2' }
-    expect(await refused(500, errorBody('server_error', 'x'), headers)).toMatchObject({ requestId: 'req_2' })
-  })
-
   it.each([
     [{ 'x-should-retry': 'false' }, 500, 'server_error', false],
     [{ 'x-should-retry': 'true' }, 400, 'odd', true],
