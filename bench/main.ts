@@ -11,7 +11,6 @@ import {
   smokeEntries,
 } from './runner/measure-all.ts'
 import { readOptions, UsageError, type BenchOptions } from './runner/options.ts'
-import { profileTables } from './runner/profile-tables.ts'
 import { absoluteTable, failures, leftOut, ratioTable } from './runner/tables.ts'
 import { installWorkspace } from './runner/workspace.ts'
 
@@ -67,7 +66,7 @@ async function measure(bench: Bench): Promise<number> {
     rows.push(...(await measureEntry(entry, bench)))
   }
   say('')
-  console.log(`${options.profile ? profileTables(rows) : figureTables(rows, options.rounds)}\n`)
+  console.log(`${figureTables(rows, options.rounds)}\n`)
   console.log(machineText(loadBefore))
   console.log(versionsText(today.home))
   if (bench.commits !== undefined) console.log(bench.commits)

@@ -14,8 +14,6 @@ export interface Trial {
   /** The most time that the measured part may take, in milliseconds. */
   readonly limitMs: number
   readonly postgres?: string | undefined
-  /** True to report where the time was spent. */
-  readonly profile?: boolean
 }
 
 /** The figures of one trial. */

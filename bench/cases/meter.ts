@@ -1,30 +1,3 @@
-import type { Profile } from './profile-places.ts'
-import { profiled } from './profiler.ts'
-
-/** Where the time of what was metered last was spent, where this process profiles. */
-let profile: Profile | undefined
-let isProfiling = false
-
-/** Has everything that is metered from here on profiled. */
-export function profileMetered(): void {
-  isProfiling = true
-}
-
-/** Whether what is measured is to be profiled. */
-export function profilesMetered(): boolean {
-  return isProfiling
-}
-
-/** Takes the profile of what another process did for what is measured. */
-export function keepProfile(taken: Profile): void {
-  profile = taken
-}
-
-/** The profile of what was metered last. */
-export function lastProfile(): Profile | undefined {
-  return profile
-}
-
 /** What a piece of work took. */
 export interface Took {
   readonly wallMs: number
@@ -33,10 +6,12 @@ export interface Took {
 
 /** Does the work, and says what it took of the clock and of all threads of this process. */
 export async function metered<T>(work: () => T | Promise<T>): Promise<Took & { readonly value: T }> {
-  if (!isProfiling) return await measured(work)
-  const { value, profile: taken } = await profiled(() => measured(work))
-  profile = taken
-  return value
+  const cpu = process.cpuUsage()
+  const begun = performance.now()
+  const value = await work()
+  const wallMs = performance.now() - begun
+  const { user, system } = process.cpuUsage(cpu)
+  return { wallMs, cpuMs: (user + system) / 1000, value }
 }
 
 /**
@@ -53,15 +28,6 @@ export function meteredTimes<T>(
     while (values.length < times && performance.now() < endsAt) values.push(await work())
     return values
   })
-}
-
-async function measured<T>(work: () => T | Promise<T>): Promise<Took & { readonly value: T }> {
-  const cpu = process.cpuUsage()
-  const begun = performance.now()
-  const value = await work()
-  const wallMs = performance.now() - begun
-  const { user, system } = process.cpuUsage(cpu)
-  return { wallMs, cpuMs: (user + system) / 1000, value }
 }
 
 /** The memory that this process holds now, in MiB. */

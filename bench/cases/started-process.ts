@@ -1,15 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import type { Profiler } from 'node:inspector'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import type { Readable } from 'node:stream'
-import { keepProfile, profilesMetered } from './meter.ts'
-import { timesByPlace } from './profile-places.ts'
-import { samplingUs } from './profiler.ts'
 
 const bench = join(import.meta.dirname, '..')
 const resolve = createRequire(import.meta.url).resolve
@@ -40,21 +35,6 @@ type Ended = Report & { readonly wallMs: number; readonly output: string }
 
 /** Runs Node with these parameters to its end. Rejects where it fails. */
 export async function start(parameters: readonly string[]): Promise<Ended> {
-  if (!profilesMetered()) return await run(parameters)
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-profile-'))
-  try {
-    const profiling = ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-interval', `${samplingUs}`]
-    const ended = await run([...profiling, ...parameters])
-    const [file = ''] = readdirSync(folder)
-    const taken = JSON.parse(readFileSync(join(folder, file), 'utf8')) as Profiler.Profile
-    keepProfile(timesByPlace(taken, samplingUs))
-    return ended
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-async function run(parameters: readonly string[]): Promise<Ended> {
   const begun = performance.now()
   const child = spawn(process.execPath, ['--import', reporting, ...parameters], {
     cwd: bench,

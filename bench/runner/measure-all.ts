@@ -82,9 +82,9 @@ export interface Bench {
 
 /** The entries that were asked for. A subject that is named brings along what it was before. */
 export function listEntries(options: BenchOptions, hasPostgres: boolean): readonly Entry[] {
-  const { cases, subjects, own, smoke, profile, before } = options
+  const { cases, subjects, own, smoke, before } = options
   return cases.flatMap((of) => {
-    const chosen = listSubjects(of, { own: own || profile, before: before !== undefined })
+    const chosen = listSubjects(of, { own, before: before !== undefined })
       .filter(
         ({ name, subject }) => subjects.length === 0 || subjects.includes(name) || subjects.includes(subject),
       )
@@ -121,7 +121,6 @@ export async function measureEntry(entry: Entry, bench: Bench): Promise<readonly
         smoke: false,
         limitMs,
         postgres,
-        profile: options.profile,
       }
       const [report] = await runJob({ home, trials: [trial], stop: operator.stop })
       if (report === undefined) continue

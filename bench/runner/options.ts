@@ -14,8 +14,6 @@ export interface BenchOptions {
   readonly smoke: boolean
   /** Without the peers, from the sources of this repository: nothing is installed. */
   readonly own: boolean
-  /** Where the time of our subjects is spent, in the place of how much it is. */
-  readonly profile: boolean
   /** The commit whose packages are measured, too: a branch, a tag or an id. */
   readonly before: string | undefined
 }
@@ -23,7 +21,7 @@ export interface BenchOptions {
 /** A command line that cannot be followed; the message says why. */
 export class UsageError extends Error {}
 
-const usageText = `pnpm bench [CASE …] [--rounds N] [--only SUBJECT,…] [--limit SECONDS] [--before REF] [--own] [--profile] [--smoke]
+const usageText = `pnpm bench [CASE …] [--rounds N] [--only SUBJECT,…] [--limit SECONDS] [--before REF] [--own] [--smoke]
 
 Cases (all unless named):
 ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
@@ -33,7 +31,6 @@ ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
   --limit SECONDS   how long a run may take before it is ended early (default 20)
   --before REF      also Tallystick as it was at a commit, such as main: before-sqlite beside tallystick-sqlite
   --own             only Tallystick, from the sources; installs nothing
-  --profile         where Tallystick spends its time, by folder and package; once, without the peers
   --smoke           tiny numbers, and checks that every result is right
   --list            the subjects and numbers of each case`
 
@@ -54,7 +51,6 @@ const declared = {
   before: { type: 'string' },
   own: { type: 'boolean', default: false },
   smoke: { type: 'boolean', default: false },
-  profile: { type: 'boolean', default: false },
   list: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const
@@ -69,9 +65,9 @@ export function readOptions(args: readonly string[]): BenchOptions | string {
   return {
     cases,
     subjects: subjectsNamed(values.only, cases, { own: false, before: values.before !== undefined }),
-    rounds: values.profile ? 1 : count('--rounds', values.rounds),
+    rounds: count('--rounds', values.rounds),
     limitSeconds: count('--limit', values.limit),
-    ...{ smoke: values.smoke, own: values.own, profile: values.profile },
+    ...{ smoke: values.smoke, own: values.own },
     before: values.before,
   }
 }
