@@ -296,34 +296,6 @@ export const modelSignalSchema: Schema<ModelSignal> = variantOf('type', {
   },
 })
 
-/** A delta of text, reasoning or tool input, as an adapter reports it: the attempt is known only to who called the model. */
-export type ReportedDelta = Extract<
-  ModelSignal,
-  { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }
->
-
-/**
- * Returns whether a report is a sound delta that adds to its part and replaces nothing. The schema accepts each of them, too: this spares
- * the most frequent reports its cost.
- */
-export function isPlainDelta(signal: unknown): signal is ReportedDelta {
-  if (typeof signal !== 'object' || signal === null) return false
-  const {
-    type,
-    part,
-    text: more,
-    name,
-  } = signal as Partial<Extract<ModelSignal, { readonly type: 'model_tool_input' }>>
-  const isSound = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
-  if (!isSound || 'replaces' in signal) return false
-  const kind: unknown = type
-  return (
-    kind === 'model_text' ||
-    kind === 'model_reasoning' ||
-    (kind === 'model_tool_input' && typeof name === 'string')
-  )
-}
-
 /** The reports that a running tool may give. */
 export const toolSignalSchema: Schema<ToolSignal> = variantOf('type', {
   tool_progressed: {

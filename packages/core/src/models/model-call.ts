@@ -2,14 +2,7 @@ import { formatFault } from '../values/schema.ts'
 import type { Observer } from 'rxjs'
 import { failure as failureSchema } from '../events/event-parts.ts'
 import type { ModelRequest } from '../events/model-request.ts'
-import {
-  isPlainDelta,
-  type ModelSignal,
-  modelSignalSchema,
-  type ReportedDelta,
-  type Signal,
-  type StreamedSignal,
-} from '../events/signals.ts'
+import { type ModelSignal, modelSignalSchema, type Signal, type StreamedSignal } from '../events/signals.ts'
 import { type ModelFailure, ProviderError } from '../values/errors.ts'
 import type { Cancel, Host } from '../values/host.ts'
 import { GuardedSubscriber } from '../values/observables.ts'
@@ -95,11 +88,6 @@ class ModelAttempt implements Observer<ModelSignal> {
   next(signal: ModelSignal): void {
     if (this.#ended) return
     const { model, turn, attempt, output } = this.#call
-    if (output === undefined && isPlainDelta(signal)) {
-      this.#watch()
-      if (signal.text !== '') this.#post(toDelta(signal, turn, attempt))
-      return
-    }
     const fault = findSignalFault(signal)
     if (fault) return this.#fail(toAdapterFailure(model, fault))
     const shown = output ? this.#shownSignals(signal, output) : [toReported(signal)]
@@ -162,15 +150,6 @@ class ModelAttempt implements Observer<ModelSignal> {
   }
 }
 
-/** A delta with the fields that it is declared with, and no others that an adapter may have added. */
-function toDelta(delta: ReportedDelta, turn: number, attempt: number): Signal {
-  // Adding zero drops the sign of minus zero.
-  const part = delta.part + 0
-  return delta.type === 'model_tool_input'
-    ? { type: delta.type, part, name: delta.name, text: delta.text, turn, attempt }
-    : { type: delta.type, part, text: delta.text, turn, attempt }
-}
-
 /** A report without what only `outputStream` may add to it. */
 function toReported(signal: ModelSignal): StreamedSignal {
   if (!('written' in signal)) return signal
@@ -180,7 +159,6 @@ function toReported(signal: ModelSignal): StreamedSignal {
 
 /** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
 function findSignalFault(signal: ModelSignal): string | undefined {
-  if (isPlainDelta(signal)) return undefined
   const fault = modelSignalSchema(signal)
   if (fault === undefined) return undefined
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
