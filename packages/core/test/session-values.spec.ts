@@ -21,7 +21,6 @@ import {
 } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { createAgentRegistry } from '../src/agent/registry.ts'
-import { KnownEnds } from '../src/runtime/session.ts'
 import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
 import {
   createBusySessionError,
@@ -57,7 +56,7 @@ async function answered(options: { readonly sessionId?: string; readonly subject
   const { runId, seq } = await runtime.run(talking, 'Hi.', options).result
   const runs = { isDriven: async () => false, isDrained: false }
   const past = (of: PastOptions, from: Ledger = ledger) =>
-    readPast({ ledger: from, host: { clock }, runs, ends: new KnownEnds() } as unknown as RuntimeParts, of)
+    readPast({ ledger: from, host: { clock }, runs } as unknown as RuntimeParts, of)
   return { ledger, runId, seq, past }
 }
 

@@ -342,11 +342,6 @@ const faults: Readonly<Record<string, Fault>> = {
   'lists every due run, whatever the limit': (sound) => ({
     due: ({ before, after }) => sound.due({ before, after }),
   }),
-  'calls a run whole whose content was removed': () => ({
-    removeContent: async () => {},
-    isWhole: async () => true,
-  }),
-  'calls no run whole': () => ({ isWhole: async () => false }),
   'lists what it read ahead after it was closed': (sound) => ({
     async *runs(filter) {
       yield* await Array.fromAsync(sound.runs(filter))

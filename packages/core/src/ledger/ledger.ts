@@ -176,9 +176,6 @@ export interface TailedEvent {
  *   what follows a run is cut off with the error of a read, and does not wait for ever.
  * - `removeContent`, where a ledger has it, removes the content of every event of a run that has ended, durably and for good: the
  *   facts stay, and who removed the rest, when and why. What was removed before stays as it is.
- * - `isWhole`, where a ledger has it, returns whether the events of a run still say all that they said when they were appended:
- *   nothing of it was removed, by any process. `undefined` if the store cannot know. A process that drove a run to its
- *   end, and finds the run's head where it left it, then need not read it again to begin the next run of its session.
  * - `deltaDelayMs`, where a ledger has it, is how long deltas of a reply may wait for further ones, in milliseconds up to 1000, so
  *   that one append records them: a store that keeps neighbouring deltas as one row asks for it. The first delta of a reply never
  *   waits, and no delta waits any longer once something else has arrived.
@@ -209,7 +206,6 @@ export interface Ledger extends RunLeases {
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
   changes(runId?: RunId, part?: 'inbox'): Observable<void>
-  isWhole?(runId: RunId): Promise<boolean | undefined>
   removeContent?(runId: RunId, why: ContentRemoval): Promise<void>
   beforeClose?(end: () => Promise<unknown>): () => void
   close(): Promise<void>

@@ -310,11 +310,6 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const isAsked = run.inbox.size > 0 || children.some((id) => hasEnded(runs.get(id)))
       run.dueAt = isAsked ? 0 : (dueAt ?? undefined)
     },
-    // Nothing can be removed from it.
-    async isWhole(runId) {
-      requireTextId('ledger.isWhole', runId)
-      return openStore() !== undefined
-    },
     async close() {
       store = undefined
       changes.close()

@@ -250,7 +250,6 @@ export class RunRegistry {
 
   /** Reports the end of a run to its parent, if it has one. */
   reportEnd(state: RunState, context: unknown): Promise<void> {
-    this.parts.ends.ended(state)
     const report = reportChildEnd(state, this.parts, context)
     this.#reports.add(report)
     return report

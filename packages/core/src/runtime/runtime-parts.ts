@@ -12,7 +12,6 @@ import type { RunId } from '../values/ids.ts'
 import type { Stretch } from './drive.ts'
 import type { HeldLeases } from './leases.ts'
 import type { RunRegistry } from './run-registry.ts'
-import type { KnownEnds } from './session.ts'
 
 /** The parts of a runtime, for all code that drives or reads its runs. */
 export interface RuntimeParts {
@@ -33,8 +32,6 @@ export interface RuntimeParts {
   readonly onDrift: 'continue' | 'refuse' | undefined
   /** Makes ids of runs and keys of inbox entries, unique for ever. */
   readonly newId: () => RunId
-  /** How the last runs of sessions ended here. */
-  readonly ends: KnownEnds
   readonly runs: RunRegistry
 }
 

@@ -50,7 +50,7 @@ import {
 } from './runtime-options.ts'
 import { readSchedules, setSchedule } from './schedules.ts'
 import { signalRuns } from './signals.ts'
-import { KnownEnds, createSessionView, toHistory } from './session.ts'
+import { createSessionView, toHistory } from './session.ts'
 import { parseInput, type RunInput } from './start-run.ts'
 
 const agentsOf = new WeakMap<Runtime, AgentRegistry>()
@@ -201,7 +201,6 @@ function createRegistry({
     passesLiveText: liveText,
     ...omitUndefined({ contextOf }),
     newId: createRunIdMaker(host),
-    ends: new KnownEnds(),
   })
 }
 

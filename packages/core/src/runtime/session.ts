@@ -70,38 +70,6 @@ export async function readLastRun(ledger: Ledger, sessionId: string): Promise<Ru
   return undefined
 }
 
-/** Of so many sessions a runtime remembers how they ended: a state holds all that was said. */
-const MOST_ENDS = 16
-
-/**
- * How the last runs of sessions ended that this process drove, so that the next run of a session need not read the run
- * before it. What is known of a run is used only where the ledger says that its record is still the same.
- */
-export class KnownEnds {
-  /** By session; the one that ended last is last. */
-  readonly #ends = new Map<string, RunState>()
-
-  /** Takes the state in which a run has ended. */
-  ended(state: RunState): void {
-    const { sessionId } = state
-    if (sessionId === undefined || state.phase !== 'done') return
-    this.#ends.delete(sessionId)
-    this.#ends.set(sessionId, state)
-    const [oldest = ''] = this.#ends.keys()
-    if (this.#ends.size > MOST_ENDS) this.#ends.delete(oldest)
-  }
-
-  /**
-   * The state in which the last run of a session ended; `undefined` if it has to be read: another process drove the run,
-   * or something of it was removed since, or the ledger cannot tell.
-   */
-  async find({ runId, sessionId = '', head }: RunRecord, ledger: Ledger): Promise<RunState | undefined> {
-    const state = this.#ends.get(sessionId)
-    if (state?.runId !== runId || state.seq !== head.seq) return undefined
-    return (await ledger.isWhole?.(runId)) === true ? state : undefined
-  }
-}
-
 /** Changes of what was said before, on record with who made them and why. */
 export interface PastEdits {
   /** The run whose history the places refer to: the one that the new run follows. */
@@ -197,9 +165,9 @@ async function readEndedRun(
   parts: RuntimeParts,
   { whenBusy = 'conflict' }: PastOptions,
 ): Promise<RunState | undefined> {
-  const { ledger, ends, runs } = parts
+  const { ledger, runs } = parts
   const { runId } = last
-  const state = (await ends.find(last, ledger)) ?? (await loadState(ledger, runId))
+  const state = await loadState(ledger, runId)
   if (state === undefined || state.phase === 'done') return state
   if (whenBusy === 'wait') return await waitUntilEnded(state, parts)
   const isDriven = await runs.isDriven(runId)

@@ -26,7 +26,7 @@ import { findEvents } from './find-events.ts'
 import { readEvents, RowReader } from './read-events.ts'
 import { redact } from './redact.ts'
 import type { InboxRow, StoreDatabase } from './database.ts'
-import { hasLost, listDue, listRuns, readHead, readInbox, readKeyId, readLease } from './records.ts'
+import { listDue, listRuns, readHead, readInbox, readKeyId, readLease } from './records.ts'
 import { internals, type Internals, type Store } from './store.ts'
 import { tailEvents } from './tail-events.ts'
 
@@ -105,11 +105,6 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     async release(runId, holder, wait) {
       const stored = wait && { dueAt: toDueAt(wait), children: wait.children?.filter(isRunId) ?? [] }
       if (isRunId(runId)) await store.release(runId, holder, stored)
-    },
-    // Sealed content is gone with its key, which the store does not see.
-    async isWhole(runId) {
-      requireTextId('ledger.isWhole', runId)
-      return keyring ? undefined : !(await hasLost(database, runId))
     },
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     beforeClose: (end) => uses.add(end),

@@ -97,13 +97,6 @@ export async function readLease({ ask, now }: Asked, runId: RunId): Promise<Leas
   return (await ask<Lease>(text, [runId]))[0]
 }
 
-/** Tells if content of a run was removed. */
-export async function hasLost({ ask }: Asked, runId: RunId): Promise<boolean> {
-  if (!isRunId(runId)) return false
-  const text = `select 1 from @.removal where run_id = $1 and kind <> 'imported' limit 1`
-  return (await ask(text, [runId])).length > 0
-}
-
 /** When and by whom a run was imported, if it was. */
 export async function readImport(
   { ask }: Asked,

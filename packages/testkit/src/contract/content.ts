@@ -1,24 +1,21 @@
-import type { Ledger, Message, RunId, RuntimeEvent } from '@tallystick/core'
+import type { Ledger, Message, RuntimeEvent } from '@tallystick/core'
 import { type AssistantPart, eventTypes, type Fact, type JsonObject } from '@tallystick/core/vocabulary'
 import { sampleFacts } from '../samples/events.ts'
 import { sampleCallId, sampleMessage, sampleRunId, stampFacts } from '../samples/values.ts'
 import {
   appendAt,
   appendFirst,
-  barrier,
   collect,
   lazy,
   checkLedger,
   checkRun,
   type LedgerContractCase,
-  otherRun,
   require,
   requireConflict,
   requireEqual,
   requireRecord,
   run,
   saying,
-  startRun,
   tailUntil,
 } from './scenario.ts'
 
@@ -34,12 +31,6 @@ function asking(input: JsonObject): Fact {
     name: 'get_weather',
     input,
   }
-}
-
-/** A store may not know. */
-async function requireWhole(ledger: Ledger, runId: RunId, isWhole: boolean): Promise<void> {
-  const found = await ledger.isWhole?.(runId)
-  if (found !== undefined) requireEqual(found, isWhole, `whether run ${runId} is whole`)
 }
 
 /** Checks that the facts are read as they were appended. */
@@ -80,15 +71,6 @@ const oddObject: JsonObject = {
 
 /** Events come back deep-equal, whatever a model or a tool said. */
 export const contentCases: readonly LedgerContractCase[] = [
-  checkRun('a store that knows whether content of a run was removed says so', async (ledger, head) => {
-    await appendAt(ledger, head, [sampleFacts(run).run_finished], barrier)
-    await startRun(ledger, otherRun)
-    await requireWhole(ledger, run, true)
-    if (ledger.removeContent === undefined) return
-    await ledger.removeContent(run, { by: 'ada', reason: 'asked for', at: 5 })
-    await requireWhole(ledger, run, false)
-    await requireWhole(ledger, otherRun, true)
-  }),
   checkLedger('an event of every type comes back with every field', async (ledger) => {
     const facts = Object.values(sampleFacts(run))
     requireEqual(facts.map(({ type }) => type).toSorted(), eventTypes.toSorted(), 'the sample types')

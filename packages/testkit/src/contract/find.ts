@@ -327,11 +327,6 @@ function refuses(
 const entriesByRun: readonly (readonly [string, Asking])[] = [
   ['a read', (ledger, runId) => ledger.read(runId)],
   ['a look for the head', (ledger, runId) => ledger.head(runId)],
-  // A store need not know it.
-  [
-    'a look whether a run is whole',
-    (ledger, runId) => (ledger.isWhole ? ledger.isWhole(runId) : ledger.head(runId)),
-  ],
   ['a look into the inbox', (ledger, runId) => ledger.inbox(runId)],
   ['a put', (ledger, runId) => ledger.put(runId, steering('k1'))],
   ['a take-over', (ledger, runId) => ledger.acquire(runId)],

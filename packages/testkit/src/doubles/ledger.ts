@@ -35,7 +35,6 @@ export function wrapLedger(inner: () => Ledger, { call, each }: LedgerWrappers):
     lease: (runId) => call(() => inner().lease(runId)),
     renew: (...args) => call(() => inner().renew(...args)),
     release: (...args) => call(() => inner().release(...args)),
-    ...(inner().isWhole && { isWhole: (runId: RunId) => call(async () => inner().isWhole?.(runId)) }),
     close: () => call(() => inner().close()),
   }
 }

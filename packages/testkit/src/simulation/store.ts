@@ -121,7 +121,6 @@ export class SimulatedStore {
       tail: async function* (after) {
         for await (const { cursor, event } of memory.tail(after)) yield { cursor, event: show(event) }
       },
-      isWhole: async (runId) => (model.runs.get(runId)?.events ?? []).every((event) => show(event) === event),
       put: (runId, entry, options) =>
         told(memory.put(runId, entry, options), (answer) => model.wasPut(runId, entry, answer)),
       inbox: async (runId) => {
