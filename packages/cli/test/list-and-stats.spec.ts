@@ -79,35 +79,6 @@ describe('list', () => {
     expect(text).not.toMatch(/\+\d+ d/)
   })
 
-  it('shows a page on a terminal, with the command for the next one, and all of it elsewhere', async () => {
-    await using shop = await openShop()
-    const results = await startAll(
-      shop,
-      Array.from({ length: 53 }, () => ({ agent: host() })),
-    )
-    const newestFirst = results.map(({ runId }) => runId).toReversed()
-    const page = await tallystickAttended({}, 'list', shop.ledgerPath)
-    const runsOf = (stdout: string): readonly string[] =>
-      stdout
-        .trimEnd()
-        .split('\n')
-        .slice(1)
-        .map((line) => line.split(' ')[0] ?? '')
-    // A terminal shows the ends of ids, which every verb takes.
-    const ends = newestFirst.map((runId) => runId.slice(-8))
-    expect(runsOf(page.stdout)).toEqual(ends.slice(0, 50))
-    const next = `tallystick list ${shop.ledgerPath} --before ${newestFirst[49]}`
-    expect(page.stderr).toContain(`There are more. The next page: ${next}\n`)
-    const [, ...words] = next.split(' ')
-    const rest = await tallystickAttended({}, ...words)
-    expect(runsOf(rest.stdout)).toEqual(ends.slice(50))
-    expect(rest.stderr).not.toContain('There are more')
-    expect(await listed(shop)).toEqual(newestFirst)
-    expect(await listed(shop, '--limit', '2', '--before', newestFirst[1] ?? '')).toEqual(
-      newestFirst.slice(2, 4),
-    )
-  })
-
   it('shows the runs of an agent, those with an event since then, those that failed, and any of these at once', async () => {
     await using shop = await openShop()
     const transfer: ScriptedStep = { toolCalls: [{ name: 'transfer_to_billing', input: { reason: 'x' } }] }

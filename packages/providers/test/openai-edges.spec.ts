@@ -1,10 +1,10 @@
-import { ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
 import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
 import { toStreamFailure } from '../src/openai/failure.ts'
 import { resolveQuirks } from '../src/openai/options.ts'
-import { findRefusedField, toSamplingFields } from '../src/openai/request.ts'
+import { toSamplingFields } from '../src/openai/request.ts'
 import { findFallback } from '../src/openai/responses-request.ts'
 import { callsOf, textShown, deltasOf } from './kit/collect.ts'
 import { user } from './kit/history.ts'
@@ -64,60 +64,10 @@ describe('the ways of a server', () => {
     expect(resolveQuirks('azure', undefined)).toEqual(ways)
   })
 
-  const maxTokensField = 'max_tokens' as const
-  const template = { maxTokensField, strict: false, maxStop: Infinity, readsArguments: true }
-  it.each([
-    ['xai', { readsArguments: true }],
-    [
-      'gemini',
-      {
-        ...{ maxTokensField, parallelToolCalls: false, strict: false, maxStop: 5, seedField: 'none' },
-        ...{ readsArguments: true, signsCalls: true },
-      },
-    ],
-    [
-      'moonshot',
-      {
-        ...{ parallelToolCalls: false, maxStop: 5, seedField: 'none' },
-        ...{ reasoningPlaceholder: ' ', readsArguments: true },
-      },
-    ],
-    [
-      'zai',
-      {
-        ...{ maxTokensField, streamUsage: false, parallelToolCalls: false, toolChoice: 'none' },
-        ...{ structuredOutput: 'json_object', strict: false, maxStop: 1, seedField: 'none' },
-        readsArguments: true,
-      },
-    ],
-    ['sglang', { ...template, alternatingRoles: true }],
-    [
-      'deepseek',
-      {
-        ...{ maxTokensField, parallelToolCalls: false, structuredOutput: 'json_object', strict: false },
-        ...{ maxStop: 16, seedField: 'none', reasoningPlaceholder: '' },
-      },
-    ],
-    ['groq', { strict: false, readsArguments: true }],
-    ['llamacpp', template],
-    ['lmstudio', { ...template, parallelToolCalls: false }],
-    [
-      'mistral',
-      {
-        ...{ maxTokensField, streamUsage: false, callIds: 'nine_alphanumeric', alternatingRoles: true },
-        ...{ maxStop: Infinity, seedField: 'random_seed', readsArguments: true },
-      },
-    ],
-    ['ollama', { ...template, parallelToolCalls: false, toolChoice: 'none', toolNames: 'any' }],
-    ['openrouter', { maxTokensField, replayReasoning: 'always', readsArguments: true }],
-    ['vllm', { ...template, alternatingRoles: true }],
-  ] as const)('%s differ where they are known to', (server, known) => {
-    expect(resolveQuirks(server, undefined)).toEqual({ ...ways, ...known })
-    expect(
-      resolveQuirks(server, { systemRole: 'developer', maxTokensField: 'max_completion_tokens' }),
-    ).toEqual({
-      ...{ ...ways, ...known, systemRole: 'developer', maxTokensField: 'max_completion_tokens' },
-    })
+  it('are those that a server is known for, where no others are given', () => {
+    expect(resolveQuirks('xai', undefined)).toEqual({ ...ways, readsArguments: true })
+    const given = { systemRole: 'developer', maxTokensField: 'max_completion_tokens' } as const
+    expect(resolveQuirks('deepseek', given)).toMatchObject({ ...given, maxStop: 16, seedField: 'none' })
   })
 })
 
@@ -159,20 +109,6 @@ describe('how a model is to write', () => {
       { top_p: 1 },
       ['model_settings: The model takes no temperature, so it was left out.'],
     ])
-  })
-
-  const refusal = (message: string, failureClass = 'invalid_request') =>
-    new ProviderError({ class: failureClass as 'invalid_request', message, retryable: false })
-
-  it.each(words('temperature top_p stop seed random_seed'))('is refused for %s, by its name', (field) => {
-    const body = { temperature: 1, top_p: 1, stop: [], seed: 1, random_seed: 1 }
-    for (const why of ['Unsupported', 'is not supported', 'The model does not support']) {
-      expect(findRefusedField(refusal(`${why}: '${field}'`), body)).toBe(field)
-    }
-    expect(findRefusedField(refusal(`Unsupported: '${field}'`), {})).toBeUndefined()
-    expect(findRefusedField(refusal(`Unsupported: ${field}`), body)).toBeUndefined()
-    expect(findRefusedField(refusal(`Out of bounds: '${field}'`), body)).toBeUndefined()
-    expect(findRefusedField(refusal(`Unsupported: '${field}'`, 'server'), body)).toBeUndefined()
   })
 })
 
