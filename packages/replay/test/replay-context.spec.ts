@@ -239,7 +239,7 @@ describe('a run that had a context', () => {
     })
     const run = createRuntime({ ledger }).run(agent, 'Go.', { context })
     expect(await run.result).toMatchObject({ reason: 'stopped' })
-    const found = await replayRun(ledger, run.id, () => agent as unknown as Agent)
+    const found = await replayRun(ledger, run.id, () => agent)
     expect(found.divergence).toBeUndefined()
   })
 
