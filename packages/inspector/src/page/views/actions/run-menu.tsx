@@ -20,6 +20,25 @@ import { TextCommand } from './text-command.tsx'
 
 type Open = 'case' | 'fork' | 'steer' | 'queue' | 'cancel' | 'resume' | 'replay' | 'feedback' | 'test'
 
+/** The commands that take a text. */
+const textCommands = {
+  steer: {
+    ...{ title: 'Steer the run', label: 'Message', hint: 'The model reads it at its next turn.' },
+    action: 'Send',
+    toBody: (input: string) => ({ input }),
+  },
+  queue: {
+    ...{ title: 'Queue a message', label: 'Message', hint: 'The model reads it once it has answered.' },
+    action: 'Send',
+    toBody: (input: string) => ({ input }),
+  },
+  cancel: {
+    ...{ title: 'Cancel the run', label: 'Reason', action: 'Cancel the run', mayBeEmpty: true },
+    hint: 'What is finished stays on record. Open calls get a result that says so.',
+    toBody: (reason: string) => (reason === '' ? {} : { reason }),
+  },
+} as const
+
 /** What the caller may do with the run: only that is offered. */
 export function RunMenu(): JSX.Element | null {
   const [open, setOpen] = useState<Open | undefined>(undefined)
@@ -53,39 +72,8 @@ export function RunMenu(): JSX.Element | null {
         ) : null,
       )}
       {open === 'fork' && <ForkDialog onClose={close} />}
-      {open === 'steer' && (
-        <TextCommand
-          title="Steer the run"
-          label="Message"
-          hint="The model reads it at its next turn."
-          action="Send"
-          onClose={close}
-          path={`runs/${run}/steer`}
-          toBody={(input) => ({ input })}
-        />
-      )}
-      {open === 'queue' && (
-        <TextCommand
-          title="Queue a message"
-          label="Message"
-          hint="The model reads it once it has answered."
-          action="Send"
-          onClose={close}
-          path={`runs/${run}/queue`}
-          toBody={(input) => ({ input })}
-        />
-      )}
-      {open === 'cancel' && (
-        <TextCommand
-          title="Cancel the run"
-          label="Reason"
-          hint="What is finished stays on record. Open calls get a result that says so."
-          action="Cancel the run"
-          mayBeEmpty
-          onClose={close}
-          path={`runs/${run}/cancel`}
-          toBody={(reason) => (reason === '' ? {} : { reason })}
-        />
+      {(open === 'steer' || open === 'queue' || open === 'cancel') && (
+        <TextCommand {...textCommands[open]} path={`runs/${run}/${open}`} onClose={close} />
       )}
       {open === 'resume' && <ResumeDialog onClose={close} />}
       {open === 'replay' && <ReplayDialog onClose={close} />}
