@@ -19,7 +19,7 @@ import { findDueAnswerCheck } from '../machine/required-effects.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
-import { flatten, IsolatedObservable } from '../values/observables.ts'
+import { IsolatedObservable } from '../values/observables.ts'
 import { AnswerReader, type PartialOutput, type WrittenAnswer } from './partial-output.ts'
 import type { RunDriver } from './run-driver.ts'
 import { readOutput } from './run-result.ts'
@@ -384,7 +384,10 @@ export const noText: ShownText = { text: '', isMessage: false, updates: [] }
 
 /** The model's text as it is written, and text that is taken back. */
 function streamTextUpdates(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
-  return flatten(folded$.pipe(scan(advanceShownText, noText)), ({ updates }) => updates)
+  return folded$.pipe(
+    scan(advanceShownText, noText),
+    concatMap(({ updates }) => updates),
+  )
 }
 
 /** What is known of the answer while it is written, with the state at that moment. */
@@ -393,11 +396,13 @@ function streamWrittenAnswers(
 ): Observable<WrittenAnswer & { readonly state: RunState }> {
   const reader = new AnswerReader()
   let shown = noText
-  return flatten(folded$, (folded) => {
-    shown = advanceShownText(shown, folded)
-    const written = reader.next(folded, shown)
-    return written ? [{ ...written, state: folded.state }] : []
-  })
+  return folded$.pipe(
+    concatMap((folded) => {
+      shown = advanceShownText(shown, folded)
+      const written = reader.next(folded, shown)
+      return written ? [{ ...written, state: folded.state }] : []
+    }),
+  )
 }
 
 /** Returns what a reader is shown after an event. */
@@ -444,11 +449,9 @@ function readReplyText(state: RunState): string {
 
 /** The text of each message once it is final: it is whole, and every check of it has passed. */
 function streamFinalTexts(folded$: Observable<FoldedEvent>): Observable<FinalText> {
-  return flatten(
-    folded$.pipe(
-      scan(({ turn }: ReturnType<typeof readReply>, folded) => readReply(turn, folded), { turn: 0 }),
-    ),
-    ({ finalText }) => (finalText ? [finalText] : []),
+  return folded$.pipe(
+    scan(({ turn }: ReturnType<typeof readReply>, folded) => readReply(turn, folded), { turn: 0 }),
+    concatMap(({ finalText }) => (finalText ? [finalText] : [])),
   )
 }
 

@@ -152,27 +152,3 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
     }
   }
 }
-
-/** Reports each value that a function makes of one. Subscribers are as isolated from each other as the source's. */
-export function flatten<T, R>(source: Observable<T>, toValues: (value: T) => readonly R[]): Observable<R> {
-  // By `lift`, as operators of RxJS do: what a subscriber throws reaches the source, which drops this subscriber alone.
-  return source.lift<R>({
-    call: (subscriber, lifted) => lifted.subscribe(new Flattening(subscriber, toValues)),
-  })
-}
-
-/** Passes on what a function makes of each value, and errors and the end as they are. */
-class Flattening<T, R> extends Subscriber<T> {
-  readonly #subscriber: Subscriber<R>
-  readonly #toValues: (value: T) => readonly R[]
-
-  constructor(subscriber: Subscriber<R>, valuesOf: (value: T) => readonly R[]) {
-    super(subscriber)
-    this.#subscriber = subscriber
-    this.#toValues = valuesOf
-  }
-
-  protected override _next(value: T): void {
-    for (const each of this.#toValues(value)) this.#subscriber.next(each)
-  }
-}
