@@ -1,9 +1,10 @@
-import { LedgerUnavailableError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import { sampleFacts, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { ledgerContract } from '@tallystick/testkit/contract'
 import { describe, expect, it } from 'vitest'
 import { chainFaults } from './support/postgres-chain.ts'
 import { cutter } from './support/postgres-cutter.ts'
+import { address, append, barrier, command, next, run, start } from './support/postgres-bed.ts'
 import {
   connectionString,
   freshSchema,
@@ -15,27 +16,6 @@ import {
 import { perform } from '../src/store/database.ts'
 import { storeOf } from './support/lent-store.ts'
 import { restoreIn } from './support/postgres-recorded.ts'
-
-const run = sampleRunId(1)
-const start = stampFacts(run, [sampleFacts(run).run_started])
-const next = stampFacts(run, [sampleFacts(run).usage_updated, sampleFacts(run).cancel_requested], {
-  afterSeq: 1,
-})
-const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
-const barrier = { durability: 'barrier' } as const
-
-function append(ledger: Ledger, events: readonly RuntimeEvent[], runId: RunId = run): Promise<unknown> {
-  const [first] = events
-  const expected = { expectedSeq: (first?.seq ?? 1) - 1, epoch: first?.epoch ?? 1 }
-  return ledger.append(runId, expected, events, barrier)
-}
-
-/** The address of the shared server with something changed. */
-function address(change: (url: URL) => void): string {
-  const url = new URL(connectionString)
-  change(url)
-  return url.href
-}
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)(

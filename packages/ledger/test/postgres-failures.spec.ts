@@ -4,12 +4,12 @@ import {
   LedgerUnavailableError,
   type Ledger,
   type RunId,
-  type RuntimeEvent,
 } from '@tallystick/core'
-import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { sampleFacts, stampFacts } from '@tallystick/testkit'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { describe, expect, it } from 'vitest'
 import { postgresChild } from './support/postgres-children.ts'
+import { address, append, command, next, run, start } from './support/postgres-bed.ts'
 import {
   connectionString,
   freshSchema,
@@ -18,27 +18,6 @@ import {
   rowsOf,
 } from './support/postgres-database.ts'
 import { transactionPooler } from './support/postgres-pooler.ts'
-
-const run = sampleRunId(1)
-const start = stampFacts(run, [sampleFacts(run).run_started])
-const next = stampFacts(run, [sampleFacts(run).usage_updated, sampleFacts(run).cancel_requested], {
-  afterSeq: 1,
-})
-const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
-const barrier = { durability: 'barrier' } as const
-
-function append(ledger: Ledger, events: readonly RuntimeEvent[], runId: RunId = run): Promise<unknown> {
-  const [first] = events
-  const expected = { expectedSeq: (first?.seq ?? 1) - 1, epoch: first?.epoch ?? 1 }
-  return ledger.append(runId, expected, events, barrier)
-}
-
-/** The address of the shared server with something changed. */
-function address(change: (url: URL) => void): string {
-  const url = new URL(connectionString)
-  change(url)
-  return url.href
-}
 
 async function refusal(options: Partial<PostgresLedgerOptions>): Promise<unknown> {
   return await openLedger(freshSchema(), options)

@@ -1,6 +1,6 @@
 import { LedgerUnavailableError, type Ledger, LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import { verifyLedger, verifyRun } from '@tallystick/ledger'
-import { sampleFacts, sampleCallId, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { sampleFacts, sampleCallId, sampleRunId, stampFacts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { objectsAsMade, listSchemaObjects } from '../src/postgres/audit.ts'
 import type { Statement } from '../src/postgres/connections.ts'
@@ -16,27 +16,13 @@ import {
   withClient,
 } from './support/postgres-database.ts'
 import { allVerifiedIn, recordedSchema } from './support/postgres-recorded.ts'
+import { recordTakenOverRun } from './support/taken-over-run.ts'
 
 const run = sampleRunId(1)
 const facts = sampleFacts(run)
 
-/** Four events, two commands of which one was taken, and a take-over. */
 async function ledgerSchema(schema = freshSchema()): Promise<string> {
-  const ledger = openLedger(schema)
-  const events = stampFacts(run, [facts.run_started, facts.tool_started, facts.tool_result])
-  // One at a time, so that each has a row of its own.
-  for (const [expectedSeq, event] of events.entries()) {
-    await ledger.append(run, { expectedSeq, epoch: 1 }, [event], { durability: 'barrier' })
-  }
-  const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
-  for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
-  const next = stampFacts(run, [facts.cancel_requested], { afterSeq: 3 })
-  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, {
-    durability: 'barrier',
-    consumedInboxKeys: ['k1'],
-  })
-  await ledger.acquire(run)
-  await ledger.close()
+  await recordTakenOverRun(openLedger(schema), run)
   return schema
 }
 

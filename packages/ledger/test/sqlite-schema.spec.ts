@@ -1,29 +1,15 @@
-import { sampleFacts, sampleMessage, sampleRunId, stampFacts } from '@tallystick/testkit'
+import { sampleRunId } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
+import { recordTakenOverRun } from './support/taken-over-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
 
 async function ledgerFile(): Promise<string> {
   const path = emptyLedgerFile()
-  const ledger = sqliteLedger(path)
-  const facts = sampleFacts(run)
-  const events = stampFacts(run, [facts.run_started, facts.tool_started, facts.tool_result])
-  // One at a time, so that each has a row of its own.
-  for (const [expectedSeq, event] of events.entries()) {
-    await ledger.append(run, { expectedSeq, epoch: 1 }, [event], { durability: 'barrier' })
-  }
-  const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
-  for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
-  const next = stampFacts(run, [facts.cancel_requested], { afterSeq: 3 })
-  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, {
-    durability: 'barrier',
-    consumedInboxKeys: ['k1'],
-  })
-  await ledger.acquire(run)
-  await ledger.close()
+  await recordTakenOverRun(sqliteLedger(path), run)
   return path
 }
 
