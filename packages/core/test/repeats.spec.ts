@@ -62,15 +62,6 @@ describe('a read whose answer stays the same', () => {
     )
   })
 
-  it('given two reads in turn with nothing new, when they go on, then both are served, and the run ends', async () => {
-    const [a, b] = [look(), testTool({ name: 'list', run: () => 'a.txt' })]
-    const turns = Array.from({ length: 8 }, () => [ask('look'), ask('list')]).flat()
-    const { reason, outcomes } = await play([a, b], turns)
-    expect(reason).toBe('repeat_limit')
-    expect(outcomes).toContain('look repeated')
-    expect(a.runs.length + b.runs.length).toBeLessThan(8)
-  })
-
   it('given input while the run is at work, when it is made again, then it runs', async () => {
     const tests = look()
     const steps = [ask('look'), ask('look'), { text: 'It fails.' }, ask('look'), { text: 'Still.' }]

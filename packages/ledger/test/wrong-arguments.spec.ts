@@ -30,7 +30,6 @@ import {
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 
 const ledger = memoryLedger()
-const path = 'runs.db' as never
 const nothing = undefined as never
 const why = { by: 'ada', reason: 'asked' }
 const head = { expectedSeq: 0, epoch: 1 }
@@ -39,7 +38,6 @@ const runtime = createRuntime({ ledger })
 const runId = sampleRunId(1)
 
 const opened = (path: unknown) => () => sqliteLedger(path as never)
-const walked = (store: unknown) => () => Array.fromAsync(verifyLedger(store as never))
 const exported =
   (id: unknown, from: unknown = ledger) =>
   () =>
@@ -58,67 +56,14 @@ it.each<readonly [string, () => unknown, string]>([
   ['the longer name of it', opened(' PostgreSQL://me@localhost/runs'), 'Use postgresLedger('],
   ['a URL of SQLite for a path', opened('file:runs.db'), "Pass the path alone, as in 'runs.db'"],
   ['no path of keys', () => sqliteKeyring(undefined as never), 'sqliteKeyring needs the path of a file'],
-  ['no ledger to verify', walked(null), 'verifyLedger: the ledger is null; expected a ledger'],
-  ['a number to verify', walked(5), 'the ledger is 5'],
-  [
-    'a path to verify',
-    walked('runs.db'),
-    'the ledger is a text; expected a ledger, such as sqliteLedger(path)',
-  ],
-  ['any object to verify', walked({}), 'the ledger is an object'],
   ['an object for a run', () => verifyRun(ledger, {} as never), 'verifyRun: the run id is an object'],
-  [
-    'a path to verify a run in',
-    () => verifyRun('runs.db' as never, runId),
-    'verifyRun: the ledger is a text',
-  ],
   ['a number to export', exported(5), 'exportEvents: the run id is 5'],
   ['null to export', exported(null), 'exportEvents: the run id is null'],
-  ['a path to export from', exported(runId, 'runs.db'), 'exportEvents: the ledger is a text'],
   ['a fold to null', folded(null), 'foldTo: seq is null; expected a whole number'],
   ['a fold to a text', folded('5'), 'foldTo: seq is a text'],
-  ['a fold of no ledger', () => foldTo(null as never, runId), 'foldTo: the ledger is null'],
-  ['a path to watch a run in', () => watch(path, runId), 'watch: the ledger is a text'],
-  ['a path to watch', () => watchLedger(path), 'watchLedger: the ledger is a text'],
-  ['a path to sum a run up', () => readRunSummary(path, runId), 'readRunSummary: the ledger is a text'],
-  [
-    'a path to look for inputs',
-    () => readFirstInputs(path, [runId]),
-    'readFirstInputs: the ledger is a text',
-  ],
-  [
-    'no ledger that lags',
-    () => countProjectionLag(undefined as never),
-    'countProjectionLag: the ledger is missing',
-  ],
   ['a request of a ledger', () => rebuildRequest(ledger as never), 'expected the state of a run'],
   ['an object to resume', () => runtime.resume({} as never), 'resume: the run id is an object'],
-  [
-    'no ledger of which content is removed',
-    () => redact(nothing, runId, 'all', why),
-    'redact: the ledger is missing',
-  ],
   ['no run of which it is', () => redact(ledger, nothing, 'all', why), 'redact: the run id is missing'],
-  [
-    'no ledger to list',
-    () => Array.fromAsync(readRunSummaries(nothing)),
-    'readRunSummaries: the ledger is missing',
-  ],
-  ['no ledger to rebuild', () => rebuildProjections(nothing), 'rebuildProjections: the ledger is missing'],
-  [
-    'no ledger to fold later',
-    () => countEventsToFold(nothing, runId, 1),
-    'countEventsToFold: the ledger is missing',
-  ],
-  [
-    'no ledger to sum up',
-    () => readLedgerStats(path, { since: 0 } as never),
-    'readLedgerStats: the ledger is a text',
-  ],
-  ['no ledger to import into', () => importEvents(path, []), 'importEvents: the ledger is a text'],
-  ['no ledger to sign', () => writeCheckpoint(path, nothing), 'writeCheckpoint: the ledger is a text'],
-  ['no ledger to compare', () => verifyCheckpoints(path, nothing), 'verifyCheckpoints: the ledger is a text'],
-  ['no ledger to clear', () => applyRetention(path, nothing), 'applyRetention: the ledger is a text'],
   [
     'a run in place of a list',
     () => readFirstInputs(ledger, runId as never),
@@ -161,6 +106,47 @@ it.each<readonly [string, () => unknown, string]>([
   const refusal = (async () => await act())()
   await expect(refusal).rejects.toThrow(ConfigurationError)
   await expect(refusal).rejects.toThrow(message)
+})
+
+const takers: Readonly<Record<string, (...given: never[]) => unknown>> = {
+  ...{
+    applyRetention,
+    countEventsToFold,
+    countProjectionLag,
+    exportEvents,
+    foldTo,
+    importEvents,
+    readFirstInputs,
+  },
+  ...{
+    readLedgerStats,
+    readRunSummaries,
+    readRunSummary,
+    rebuildProjections,
+    redact,
+    verifyCheckpoints,
+    verifyLedger,
+  },
+  ...{ verifyRun, watch, watchLedger, writeCheckpoint },
+}
+
+it.each(Object.entries(takers))('%s names what it was given in the place of a ledger', async (name, take) => {
+  for (const [given, what] of [
+    ['runs.db', 'a text; expected a ledger, such as sqliteLedger(path)'],
+    [undefined, 'missing'],
+    [null, 'null'],
+    [5, '5'],
+    [{}, 'an object'],
+  ] as const) {
+    const refusal = (async () => {
+      const taken = take(given as never)
+      return Symbol.asyncIterator in Object(taken)
+        ? await Array.fromAsync(taken as AsyncIterable<unknown>)
+        : await taken
+    })()
+    await expect(refusal).rejects.toThrow(ConfigurationError)
+    await expect(refusal).rejects.toThrow(`${name}: the ledger is ${what}`)
+  }
 })
 
 it('refuses what is not an append or put of a file, as in memory', async () => {
