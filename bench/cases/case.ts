@@ -29,7 +29,6 @@ export interface Measurement {
   readonly facts?: Readonly<Record<string, number>>
 }
 
-/** One benchmark. */
 export interface Case {
   readonly name: string
   /** One sentence about what the case measures. */

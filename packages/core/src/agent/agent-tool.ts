@@ -25,7 +25,6 @@ import {
 } from '../values/option.ts'
 import { type Agent, definedAgent, someLimits } from './agent.ts'
 
-/** The answer of a child run. */
 export interface ChildAnswer<Output = unknown> {
   /** The text of its last message, as its parent reads it without `output`. */
   readonly text: string
@@ -36,7 +35,6 @@ export interface ChildAnswer<Output = unknown> {
   readonly toolCalls: number
 }
 
-/** Options of `agentTool`. */
 export interface AgentToolOptions<Output = unknown, Schema extends InputSchema = InputSchema> {
   /** Name of the tool. Default: the agent's name, as an identifier. */
   readonly name?: string | undefined

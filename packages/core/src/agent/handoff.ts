@@ -30,7 +30,6 @@ import {
 } from '../values/option.ts'
 import { type Agent, definedAgent, type HandoffTarget } from './agent.ts'
 
-/** How a history is folded into one message. */
 export interface FoldHistoryOptions {
   /** The line above the conversation; `What was said and done before you took over:` if not given. `''` for none. */
   readonly heading?: string | undefined

@@ -237,7 +237,6 @@ export type Preparing = (
   prepare: () => ReturnType<PrepareTurn>,
 ) => TurnChange | undefined | 'pending'
 
-/** The rules of an agent in a run with this context. */
 export function bindRules(agent: Agent<unknown>, context: unknown, preparing: Preparing): Rules {
   const { rules, handoffs } = agent
   const { stopWhen, handOff, prepareTurn: own, ...others } = rules

@@ -40,6 +40,7 @@ import {
 } from './limits.ts'
 import { computeDigest } from '../values/digest.ts'
 
+/** A fallback model, and its price. */
 export interface FallbackModel {
   readonly model: ModelRef
   /** The most web searches that its provider runs within one call; absent means none. */
@@ -97,6 +98,7 @@ export interface AgentDefinition {
   readonly maxWebSearches?: MaxWebSearches
   /** The price of the model; not part of the digest. */
   readonly price?: Price
+  /** The fallback models, in order. */
   readonly fallbacks?: readonly FallbackModel[]
   /** Guardrails of input and output; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]

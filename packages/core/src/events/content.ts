@@ -183,6 +183,7 @@ export const outcomes = [
 ] as const
 export type Outcome = (typeof outcomes)[number]
 
+/** The result of a tool request. */
 export interface ToolResult {
   readonly toolCallId: ToolCallId
   readonly name: string
@@ -190,6 +191,7 @@ export interface ToolResult {
   readonly content: readonly ResultPart[]
 }
 
+/** A message of the user. */
 export interface UserMessage {
   readonly role: 'user'
   readonly parts: readonly UserPart[]
@@ -361,7 +363,6 @@ export const providerState: Schema<ProviderState> = objectOf({
 /** Name of the tool that keeps the list of what an agent has to do. */
 export const todoListName = 'todo_list'
 
-/** The states of an item. */
 export const todoStates = ['open', 'under_way', 'done'] as const
 export type TodoState = (typeof todoStates)[number]
 

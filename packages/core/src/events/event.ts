@@ -918,7 +918,6 @@ export const eventBodies = Object.fromEntries(
   eventTypes.map((type) => [type, withShape(eventTraits[type].fields)]),
 ) as { readonly [T in EventType]: Schema<EventBodies[T]> }
 
-/** Events of each type, as a whole. */
 const eventSchemas = Object.fromEntries(
   eventTypes.map((type) => {
     const ofCall: Shape = callTypes.has(type) ? { toolCallId } : {}

@@ -156,7 +156,6 @@ export const repeats: Schema<Repeats> = anyOf(
   objectOf<{ readonly minIntervalMs: number }>({ minIntervalMs: amount }),
 )
 
-/** Checks limits. */
 export const limits: Schema<Limits> = objectOf({
   ...forEveryLimit(maybe(amount)),
   maxCallsByTool: maybe(recordOf(amount)),

@@ -70,6 +70,7 @@ export interface ModelSettings {
 export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
 
+/** Options by the name of the provider. */
 export interface ProviderOptions {
   readonly [provider: string]: JsonObject
 }

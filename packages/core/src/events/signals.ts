@@ -202,7 +202,6 @@ export type Reconciliation =
   | { readonly state: 'not_done' }
   | { readonly state: 'unknown' }
 
-/** The attempt of a call that a signal is of. */
 interface OfAttempt {
   readonly toolCallId: ToolCallId
   readonly attempt: number

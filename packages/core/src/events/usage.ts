@@ -29,6 +29,7 @@ export interface Usage {
   readonly webSearches?: number
 }
 
+/** The fields of a usage. */
 export const usageFields = [
   'inputTokens',
   'outputTokens',
@@ -162,7 +163,6 @@ const rates = {
   cacheWriteUsd: maybe(rate),
   cacheWriteLongUsd: maybe(rate),
 }
-/** The prices of a model. */
 export const price: Schema<Price> = objectOf({
   ...rates,
   longInput: maybe(listOf(objectOf({ ...rates, aboveInputTokens: counted }))),

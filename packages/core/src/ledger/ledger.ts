@@ -13,7 +13,6 @@ export interface Head {
   readonly epoch: number
 }
 
-/** The head that the writer expects. */
 export interface ExpectedHead {
   readonly expectedSeq: number
   readonly epoch: number
@@ -54,7 +53,6 @@ export interface PutOptions {
   readonly within?: unknown
 }
 
-/** A run in a list. */
 export interface RunRecord {
   readonly runId: RunId
   readonly head: Head

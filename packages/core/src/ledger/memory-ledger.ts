@@ -47,7 +47,6 @@ import {
   toDueAt,
 } from './queries.ts'
 
-/** One run of a `memoryLedger`. */
 class MemoryRun {
   readonly runId: RunId
   /** Frozen, so that callers who hold one cannot change the record. */

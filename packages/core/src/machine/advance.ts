@@ -99,7 +99,6 @@ export interface Recording extends Writer {
   readonly inboxKey?: string | undefined
 }
 
-/** A fact as it is recorded. */
 export function toEvent(fact: Fact, recording: Recording): RuntimeEvent {
   const { runId, seq, epoch, at, cause, inboxKey, draining = false } = recording
   const { v } = eventTraits[fact.type]

@@ -162,7 +162,6 @@ export interface PlannedCall {
   readonly maxWebSearches?: MaxWebSearches
   /** About how many input tokens its request has. */
   readonly inputTokens: number
-  /** True if it begins a turn. */
   readonly startsTurn: boolean
   /** The most output tokens that it may have by its own settings. */
   readonly maxOutputTokens?: number | undefined

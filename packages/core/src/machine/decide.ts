@@ -119,7 +119,6 @@ function decideApproval(state: RunState, command: DecisionCommand, at: number): 
   return { facts: [{ ...fact, input, note: describeChangedInput(by, call.input, input) }] }
 }
 
-/** Returns whether an event records this very decision. */
 function recordsDecision(event: RuntimeEvent, { type, toolCallId, by }: DecisionCommand): boolean {
   if (event.type !== 'approval_decided' && event.type !== 'approval_added') return false
   if (event.elsewhere || event.toolCallId !== toolCallId || event.by !== by) return false

@@ -323,7 +323,6 @@ export interface LoggedCall {
   readonly resultDigest?: string
 }
 
-/** The digest that answers are compared by. */
 export function computeAnswerDigest(outcome: ToolResult['outcome'], content: ToolResult['content']): string {
   return computeDigest([outcome, content])
 }

@@ -27,7 +27,6 @@ export function meetLimit(state: RunState, finding: LimitFinding, prevented?: Pr
   return { kind: 'meet_limit', facts: [{ ...fact, ...(prevented && !isOwn && { prepared: prevented }) }] }
 }
 
-/** The policy at a limit. */
 export function getOnLimit({ onLimit }: Limits): OnLimit {
   return onLimit ?? 'finalize'
 }

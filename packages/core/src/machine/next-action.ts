@@ -639,7 +639,6 @@ function toFinishReason({ message, failure }: Reply, hadCalls: boolean): FinishR
   }
 }
 
-/** The reason that a failure of the model gives. */
 export function toFailureReason(failureClass: string | undefined): FinishReason {
   if (failureClass === 'context_overflow' || failureClass === 'empty_reply') return failureClass
   return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'

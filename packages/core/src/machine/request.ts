@@ -71,7 +71,6 @@ export function toModelRequest(state: StreamingState): ModelRequest {
   return buildRequest(state, state.attempt)
 }
 
-/** The request of a call in this state. */
 function buildRequest(state: RunState, call: Omit<CallOptions, 'model'>): ModelRequest {
   const { toolChoice, maxOutputTokens, change = {} } = call
   const { instructions = state.definition.instructions, parallelToolCalls = callsInParallel(state) } = change

@@ -18,7 +18,6 @@ import type { OutputPart, OutputTransform, OutputWriter } from './output.ts'
 export const outputUnits = ['piece', 'line', 'sentence', 'part'] as const
 export type OutputUnit = (typeof outputUnits)[number]
 
-/** The kinds of text that a reply has. */
 const kinds = ['text', 'reasoning'] as const
 type Kind = (typeof kinds)[number]
 

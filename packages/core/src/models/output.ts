@@ -245,7 +245,6 @@ const aWriter = valueThat('an object with the functions write and end', (value) 
   return typeof write === 'function' && typeof end === 'function'
 })
 
-/** Calls a function of a transform, and checks its answer. */
 function runTransform<T>(transform: string, name: string, code: () => T, check: Schema): T {
   try {
     return requireAnswer(`${name} of the transform ${transform} of outputStream`, code, check)

@@ -211,7 +211,6 @@ export function isOvertaken(error: unknown): boolean {
   return error instanceof LedgerConflictError && (error.kind === 'epoch' || error.kind === 'seq')
 }
 
-/** A command under a key that another command has had. */
 export function createDuplicateSendError(runId: RunId, key: string): LedgerConflictError {
   const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`
   return new LedgerConflictError('unique', message)
@@ -242,7 +241,6 @@ export function refuseAtEnd(runId: RunId): Refusal {
   return { code: 'run_finished', message: describeFinished(`Run ${runId} is finished`) }
 }
 
-/** The refusal of a command by a handle of a drained runtime. */
 export function refuseByDrain(runId: RunId): Refusal {
   const message = `The runtime that holds this handle of run ${runId} was drained and drives no run any more. Send the command from another process. A command that is in the inbox already is decided by the next process that drives the run.`
   return { code: 'drained', message }

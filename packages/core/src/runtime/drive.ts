@@ -118,7 +118,6 @@ export const postOptions: Schema = fields<PostOptions>(
 export class Stretch {
   /** A loop that waits only for a time further away than this stops, in milliseconds. */
   readonly parkMs: number
-  /** Resolves when it is handed back. */
   readonly whenHandedBack: Promise<'handedBack'>
   /** Runs that a schedule has started, and that are driven by nobody yet. */
   readonly started: Set<RunId> = new Set()

@@ -28,7 +28,6 @@ export interface SessionEditOptions extends Pick<PastOptions, 'whenBusy' | 'mayF
   readonly agent?: string | undefined
 }
 
-/** Where a session branches. */
 export interface BranchOptions extends SessionEditOptions {
   /** A run of the session; its last one if not given. */
   readonly runId?: string | undefined

@@ -77,7 +77,6 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     this.#hints?.unsubscribe()
   }
 
-  /** A hint of the ledger. */
   next(): void {
     this.#isHinted = true
     this.markUnread()

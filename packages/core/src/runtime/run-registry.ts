@@ -51,7 +51,6 @@ interface HowDriven {
   readonly runId?: RunId
   /** Its start is recorded, and no more. */
   readonly isQueued?: boolean
-  /** It is driven for a stretch. */
   readonly stretch?: Stretch
   /** Its recorded options, where they are known already. */
   readonly given?: RunGiven
@@ -248,7 +247,6 @@ export class RunRegistry {
     if (this.#drivers.get(run.runId)?.deref() === run) this.#drivers.delete(run.runId)
   }
 
-  /** Reports the end of a run to its parent, if it has one. */
   reportEnd(state: RunState, context: unknown): Promise<void> {
     const report = reportChildEnd(state, this.parts, context)
     this.#reports.add(report)

@@ -20,7 +20,6 @@ export interface RunStep {
   /** The model that was asked last. */
   readonly model: ModelRef
   readonly attempts: number
-  /** The text of the reply. */
   readonly text: string
   readonly calls: readonly StepCall[]
   /** Of all its attempts. */

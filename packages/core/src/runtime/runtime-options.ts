@@ -54,7 +54,6 @@ import {
   someToolChoice,
 } from './start-run.ts'
 
-/** The parts of a runtime. */
 export interface RuntimeOptions extends RuntimeRules {
   readonly ledger: Ledger
   /** The agents that a resume can find by the name in the ledger. Agents passed to `run` are known as well. */

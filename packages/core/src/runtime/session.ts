@@ -30,7 +30,6 @@ export interface Session {
   history(): Promise<SessionHistory | undefined>
 }
 
-/** Returns a session as the ledger records it. */
 export function createSessionView(ledger: Ledger, id: string): Session {
   return {
     id,

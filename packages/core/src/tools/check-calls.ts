@@ -43,7 +43,6 @@ export interface PolicyCall<Context = unknown> extends CallContext<Context> {
 export type ApprovalPolicy<Context = AnyContext> = (
   call: PolicyCall<Context>,
 ) => PolicyVerdict | Promise<PolicyVerdict>
-/** The result of a policy. */
 export type PolicyVerdict =
   | 'run'
   | 'ask'

@@ -252,7 +252,6 @@ export async function guardCall(
   return found.value === call.input ? { finds } : { finds, input: found.value }
 }
 
-/** The guardrails of one kind. */
 export function selectGuardrails<On extends Guardrail['on']>(
   guardrails: readonly Guardrail[],
   on: On,

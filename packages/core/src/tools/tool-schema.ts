@@ -251,7 +251,6 @@ export function createInputReader(subject: string, schema: InputSchema): OutputR
   )
 }
 
-/** Returns whether a call with this input may run. */
 export async function judgeInput(reader: OutputReader<unknown>, input: JsonObject): Promise<CallVerdict> {
   const read = await reader.read(input)
   if (!('error' in read)) return { kind: 'run' }

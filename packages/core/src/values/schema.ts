@@ -125,7 +125,6 @@ export function valueThat<T>(
   return (value) => (fits(value) ? undefined : createUnfitFault(value, expected, showsText))
 }
 
-/** Any text. */
 export const text: Schema<string> = withKind(
   (value) => (typeof value === 'string' ? undefined : createUnfitFault(value, 'a text')),
   { is: 'text' },

@@ -107,7 +107,6 @@ export const postgresLedgerOptions: Schema = fields<PostgresLedgerOptions>(
 
 /** Which ledger is meant. */
 export interface DatabasePlace {
-  /** The schema as it is called. */
   readonly schema: string
   /** The quoted name of the schema, for statements. */
   readonly quotedSchema: string

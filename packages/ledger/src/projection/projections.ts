@@ -686,7 +686,6 @@ const term = {
   hiddenTags: 'h',
 }
 
-/** What a run is found by. */
 function listTerms(run: ListedRun, tags: readonly string[]): readonly string[] {
   const status = term.status(run.status)
   if (run.status === 'unreadable') return [status]
@@ -994,7 +993,6 @@ const maxRunsPerPage = 4_096
 /** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
 const maxRunsInMemory = 2_000
 
-/** How projections are used. */
 export interface ProjectionOptions {
   /** Bring them up to date in the store, if it was opened for writing. Default: `true`. */
   readonly refresh?: boolean | undefined

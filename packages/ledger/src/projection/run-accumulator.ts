@@ -58,7 +58,6 @@ export interface SpendingLine extends Spent {
   readonly model: ModelRef
 }
 
-/** The hour that a moment is in. */
 export function toHour(at: number): number {
   return Math.floor(at / hourMs)
 }

@@ -175,7 +175,6 @@ export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
   return fits(run, filter)
 }
 
-/** Every run of the ledger or of a session. */
 async function* walkRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerator<ListedRun> {
   const { sessionId, before, statuses } = filter
   // The last event of a run does not show whether those before it can be read.

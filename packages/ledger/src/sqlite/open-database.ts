@@ -83,7 +83,6 @@ export function toLedgerError(error: unknown, path: string): TallystickError {
   )
 }
 
-/** How to open a ledger file. */
 export interface SqliteLedgerOptions {
   /** Only reads. The file has to exist, and may be read-only. */
   readonly readOnly?: boolean | undefined

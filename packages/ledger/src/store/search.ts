@@ -26,7 +26,6 @@ export function formatContent(parts: readonly (UserPart | ResultPart)[]): string
   return texts.join('\n')
 }
 
-/** A value in the input of a call. */
 export interface InputQuery {
   /** Names of fields and numbers of items, from the outside in. */
   readonly path: readonly string[]

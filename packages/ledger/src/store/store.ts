@@ -31,7 +31,6 @@ export interface AppendRequest {
   readonly isSealed: boolean
 }
 
-/** The waits of a run. */
 export interface StoredWait {
   /** When it is due; null for never. */
   readonly dueAt: number | null

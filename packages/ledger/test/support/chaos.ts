@@ -257,7 +257,6 @@ class Worker {
     if (this.#child.exitCode !== 0) throw new Error(`A process ended with ${this.#child.exitCode}.`)
   }
 
-  /** Kills it at once. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.#exit

@@ -11,12 +11,10 @@ export function callsTools(...names: readonly string[]): ScriptedReply {
   return { toolCalls, usage }
 }
 
-/** A reply that says something. */
 export function saying(text: string): ScriptedReply {
   return { text, usage }
 }
 
-/** A read. */
 export function look(stage: Stage): TestTool {
   return stagedTool(stage, { name: 'look' })
 }

@@ -47,7 +47,6 @@ export type Ended =
 
 const script = fileURLToPath(new URL('crash-child.ts', import.meta.url))
 
-/** Starts a process. */
 export function startProcess(task: ChildTask): CrashProcess {
   const child = spawn(process.execPath, [script, JSON.stringify(task)], {
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -6,7 +6,6 @@ import { workScenarios } from './crash-work-scenarios.ts'
 /** Every scripted run that processes are cut off in. */
 export const scenarios: readonly Scenario[] = [...workScenarios, ...personScenarios, ...checkScenarios]
 
-/** The scenario of that name. */
 export function scenarioNamed(name: string): Scenario {
   const found = scenarios.find((scenario) => scenario.name === name)
   if (found) return found

@@ -14,7 +14,6 @@ export interface Opening {
   readonly overtake?: boolean
 }
 
-/** Opens a ledger. */
 export function openStore(store: Store, opening: Opening = {}): Ledger {
   const ledger = openedStore(store, opening)
   if (opening.overtake !== true) return ledger

@@ -38,7 +38,6 @@ export interface Scenario {
   readonly ends: Readonly<Record<string, readonly End[]>>
 }
 
-/** How a run has to end. */
 export interface End {
   readonly reason: FinishReason
   readonly text: RegExp

@@ -2,7 +2,6 @@ import { createRuntime, defineAgent, type Ledger } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { applyRetention, readLedgerStats, redact } from '@tallystick/ledger'
 
-/** A column of a table. */
 export interface Column {
   readonly name: string
   readonly type: 'number' | 'text' | 'bytes' | 'other'

@@ -19,7 +19,6 @@ export interface GoldenFiles {
   readonly versions: string
 }
 
-/** The folder of the files of a format. */
 export function goldenFiles(format: number): GoldenFiles {
   const file = (suffix: string): string =>
     join(import.meta.dirname, '..', 'golden', `format-${format}.${suffix}`)
@@ -31,7 +30,6 @@ export function goldenFiles(format: number): GoldenFiles {
   }
 }
 
-/** What a run folds to. */
 export interface GoldenState {
   readonly runId: RunId
   /** SHA-256 over the states right after each of its events, one after the other, in hex. */

@@ -25,7 +25,6 @@ export interface Kept extends Recorded {
   readonly compared: () => Promise<CheckpointsVerdict>
 }
 
-/** Records the two runs. */
 export async function kept(): Promise<Kept> {
   const { path, ...runs } = await recorded()
   const file = join(path, '..', 'checkpoints')

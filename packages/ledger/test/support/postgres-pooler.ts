@@ -14,7 +14,6 @@ function message(type: string, body: Buffer): Buffer {
   return Buffer.concat([head, body])
 }
 
-/** A pooler, and how to reach it. */
 export interface Pooler {
   readonly connectionString: string
   readonly close: () => void

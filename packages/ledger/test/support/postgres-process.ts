@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 /** How to reach a server; or why this machine has no server. */
 export type PostgresServer = { readonly connectionString: string } | { readonly unavailable: string }
 
-/** A server in a process of its own. */
 export interface PostgresProcess {
   readonly server: PostgresServer
   /** Stops it at once, without writing anything down, as a crash does. */

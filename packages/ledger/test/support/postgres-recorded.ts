@@ -36,7 +36,6 @@ export function restoreIn(schema: string): Promise<void> {
   })
 }
 
-/** The verdict on one run of a schema. */
 export async function verifiedIn(schema: string, runId: RunId): Promise<RunVerdict> {
   const ledger = openLedger(schema, { readOnly: true })
   const verdict = await verifyRun(ledger, runId)

@@ -27,7 +27,6 @@ export async function everyRun(ledger: Ledger): Promise<readonly (readonly Runti
   return runs
 }
 
-/** Records a number of runs, and returns their ids. */
 export async function recordSome(ledger: Ledger, count: number): Promise<readonly RunId[]> {
   const runIds: RunId[] = []
   for (let seed = 1; seed <= count; seed++) runIds.push(await recordRun(ledger, seed))

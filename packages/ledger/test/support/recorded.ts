@@ -38,7 +38,6 @@ async function make(): Promise<Made> {
   return { bytes: readFileSync(path), runId, otherId }
 }
 
-/** The verdict on one run of a file. */
 export async function verified(path: string, runId: RunId): Promise<RunVerdict> {
   const ledger = sqliteLedger(path, { readOnly: true })
   const verdict = await verifyRun(ledger, runId)

@@ -195,7 +195,6 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
   },
 }
 
-/** What a run costs. */
 type Cost = Readonly<Record<'rows' | 'bytes' | 'events' | 'runs' | 'pieces', number>>
 
 function difference(after: Cost, before: Cost): Cost {

@@ -10,7 +10,6 @@ import { type Asked, watchedDatabase } from './lent-store.ts'
 import { tamper, withRaw } from './raw-database.ts'
 import { emptyLedgerFile } from './temporary-folder.ts'
 
-/** A ledger file, and its projections. */
 export function openedProjections() {
   const path = emptyLedgerFile()
   const open = (readOnly = false): Ledger => {

@@ -12,7 +12,6 @@ export class LedgerRecord {
   #ledger: Ledger | undefined
   #last: RunId | undefined
 
-  /** The ledger, with its appends noted. */
   note(ledger: Ledger): Ledger {
     this.#ledger = ledger
     return new Proxy(ledger, {
@@ -76,7 +75,6 @@ export class ModelRecord {
   #lines: string[] = []
   #marked: number | undefined
 
-  /** The harness, with the reports of its models noted. */
   note(harness: ModelHarness): ModelHarness {
     return Object.assign(Object.create(harness) as ModelHarness, {
       stage: async (...given: Parameters<ModelHarness['stage']>) => {

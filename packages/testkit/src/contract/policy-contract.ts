@@ -17,7 +17,6 @@ const { anyFunction, anyObject, fields, filledText, listOf, maybe, numberFrom, o
 type ApprovalPolicy = NonNullable<AgentOptions<unknown>['approval']>
 type PolicyCall = Parameters<ApprovalPolicy>[0]
 
-/** How a policy is tested. */
 export interface PolicyContractOptions {
   /** Calls that it decides about, beside hostile ones. */
   readonly calls?:

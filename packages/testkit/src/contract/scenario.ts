@@ -107,7 +107,6 @@ export function appendAt(
   return ledger.append(runId, { expectedSeq: head.seq, epoch: head.epoch }, events, { ...lazy, ...options })
 }
 
-/** All that an iterable yields. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   const all: T[] = []
   for await (const item of items) all.push(item)

@@ -27,7 +27,6 @@ import { sampleCallId, sampleRunId } from '../samples/values.ts'
 
 const { anyFunction, anyObject, fields, listOf, maybe, numberFrom, valueThat } = option
 
-/** How a tool is tested. */
 export interface ToolContractOptions {
   /** Inputs that it accepts; every case plays each of them. At least one. */
   readonly inputs: readonly JsonObject[]

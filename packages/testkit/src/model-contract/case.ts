@@ -44,7 +44,6 @@ export interface Stage {
   begun(place: number): Promise<void>
   /** Resolves when the other side has seen the connection of that call close. */
   closed(place: number): Promise<void>
-  /** Closes the stage. */
   close(): Promise<void>
 }
 

@@ -49,7 +49,6 @@ function writeOut(error: unknown, depth = 0): string {
   return fields.map((field) => writeOut(field, depth + 1)).join('\n')
 }
 
-/** Promises on failures. */
 export const failureCases: readonly ModelContractCase[] = [
   checkAbility(
     'connection',

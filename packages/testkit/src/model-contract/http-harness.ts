@@ -308,7 +308,6 @@ export const replyWithCall: ContractReply = {
   usage: { inputTokens: 120, outputTokens: 64 },
 }
 
-/** A scene of one reply. */
 export const replying = (
   reply: ContractReply,
   more: Partial<Extract<Scene, { type: 'reply' }>> = {},

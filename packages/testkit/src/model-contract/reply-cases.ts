@@ -49,7 +49,6 @@ function isPlain(value: unknown): boolean {
   return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every(isPlain)
 }
 
-/** Promises on replies. */
 export const replyCases: readonly ModelContractCase[] = [
   checkModel(
     'reports at most one start, then what streams, then exactly one end, and completes',

@@ -29,7 +29,6 @@ const answerSchemas: readonly JsonObject[] = [
   { type: 'array', items: { type: 'object', properties: { asked_for: { type: 'string' } } } },
 ]
 
-/** Promises on requests. */
 export const requestCases: readonly ModelContractCase[] = [
   checkModel('changes nothing of the request that it is given', async (harness) => {
     await playOnStage(harness, [replying(spokenReply)], async (stage) => {

@@ -45,7 +45,6 @@ export interface ToolInputs {
 /** A run that a law of your own judges. */
 export interface JudgedRun {
   readonly result: RunResult
-  /** The events of the run. */
   readonly events: readonly RuntimeEvent[]
   /** The calls of the run and of its child runs that were started, each with its result as one text. */
   readonly calls: readonly StartedCall[]

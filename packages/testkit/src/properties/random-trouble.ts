@@ -90,7 +90,6 @@ export const randomClock: fc.Arbitrary<ManualClock> = fc
     ),
   )
 
-/** Arbitraries, by the names of tools. */
 const inputsByTool = option.recordOf(
   option.valueThat(
     'an arbitrary of fast-check',

@@ -23,7 +23,6 @@ export interface Page {
 
 /** How the example of a failure is found again, and what it is. */
 export interface Found {
-  /** How to play it again. */
   readonly again?: string | undefined
   readonly example?: readonly string[] | undefined
   readonly cause?: unknown
