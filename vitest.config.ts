@@ -81,8 +81,8 @@ export default defineConfig(({ mode }) => ({
     expect: { poll: { timeout: 60_000 } },
     // Node loads sources and tests, as it does for users: Vite's own loader makes every use of an import a property access.
     experimental: { viteModuleRunner: false },
-    // Many tests wait for processes of their own: a worker more than cores keeps the cores busy.
-    maxWorkers: availableParallelism() + 1,
+    // Many tests wait for processes of their own, and most of the thorough ones: workers more than cores keep the cores busy.
+    maxWorkers: availableParallelism() + (mode === 'thorough' ? 2 : 1),
     env: {
       TALLYSTICK_EFFORT: mode === 'thorough' ? 'thorough' : 'quick',
       // Processes that tests start load the same sources again and again: Node compiles them once.
