@@ -244,9 +244,11 @@ describe('what is not text', () => {
         { type: 'image', mediaType: 'image/jpg; charset=binary', data: 'aGkh' },
       ),
     ).toEqual({ role: 'user', content: 'Look', images: ['aGk=', 'aGkh'] })
-    expect(parts({ type: 'image', mediaType: 'image/png', data: 'aGk=' })).toEqual({
-      ...{ role: 'user', content: '', images: ['aGk='] },
-    })
+    for (const data of ['aGk=', 'aGkh'.repeat(5_000_000)]) {
+      const { images } = parts({ type: 'image', mediaType: 'image/png', data })
+      expect(images).toHaveLength(1)
+      expect(images[0] === data).toBe(true)
+    }
   })
 
   it.each([

@@ -20,6 +20,7 @@ import {
   imageTypes,
   findKeptFileId,
   describeLeftOut,
+  isBase64,
   readTextFile,
   type ToolNameRules,
   type ToolNames,
@@ -88,8 +89,6 @@ function toUserContent(part: UserPart | ResultPart, reader: Reader): UserContent
   return [{ type: 'file', mediaType: file.mediaType, data: file.data as never, ...name, ...options }]
 }
 
-const base64 = /^[A-Za-z0-9+/]+={0,2}$/
-
 /** Renders a part as a file of the AI SDK; `undefined` if the provider could not send it. */
 function toSentFile(
   part: ImagePart | FilePart,
@@ -110,13 +109,13 @@ function toSentFile(
     return { mediaType, data: version === 'v3' ? url : { type: 'url', url } }
   }
   const { data } = part
-  if (!data || !base64.test(data)) return undefined
+  if (!data || !isBase64(data)) return undefined
   return { mediaType, data: version === 'v3' ? data : { type: 'data', data } }
 }
 
 /** Renders the content of a text file; for anything else that the wire cannot carry, a sentence that names it. */
 function describeFile(part: ImagePart | FilePart): string {
-  const text = part.type === 'file' && base64.test(part.data ?? '') ? readTextFile(part) : ''
+  const text = part.type === 'file' && isBase64(part.data ?? '') ? readTextFile(part) : ''
   if (part.type !== 'file' || text.trim() === '') return describeLeftOut(part)
   return part.name ? `${part.name}:\n${text}` : text
 }

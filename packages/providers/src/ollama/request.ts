@@ -15,6 +15,7 @@ import {
   bindCalls,
   type Binding,
   describeLeftOut,
+  isBase64,
   readTextFile,
   describeSchemaMove,
   type ToolNames,
@@ -84,7 +85,7 @@ function toWords(part: UserPart | ResultPart): readonly string[] {
     case 'image':
       return isCarried(part) ? [] : [describeLeftOut(part)]
     case 'file': {
-      const text = base64.test(part.data ?? '') ? readTextFile(part) : ''
+      const text = isWholeBase64(part.data ?? '') ? readTextFile(part) : ''
       return [text === '' ? describeLeftOut(part) : part.name ? `${part.name}:\n${text}` : text]
     }
   }
@@ -93,10 +94,13 @@ function toWords(part: UserPart | ResultPart): readonly string[] {
 // The types that every engine of the server decodes. Any other image would fail this request and all that follow.
 const imageTypes = /^image\/(png|jpe?g)\s*(;|$)/i
 
-const base64 = /^(?:[A-Za-z0-9+/]{4})+$|^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/
+/** The server decodes base64 only with its padding. */
+function isWholeBase64(data: string): boolean {
+  return data.length % 4 === 0 && isBase64(data)
+}
 
 function isCarried({ mediaType, data }: ImagePart): boolean {
-  return data !== undefined && imageTypes.test(mediaType) && base64.test(data)
+  return data !== undefined && imageTypes.test(mediaType) && isWholeBase64(data)
 }
 
 /** A result is text only. The wire has no mark for errors, so the text says that it is one. */

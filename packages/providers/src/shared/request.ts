@@ -152,6 +152,15 @@ export function toBareType(mediaType: string): string {
 
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/
 
+/**
+ * True for base64, with padding or without it. It looks for what that may not hold: a pattern of the whole text would need more
+ * stack than there is for a picture of some megabytes.
+ */
+export function isBase64(data: string): boolean {
+  const digits = data.replace(/={1,2}$/, '')
+  return digits !== '' && !/[^A-Za-z0-9+/]/.test(digits)
+}
+
 /** Reads the content of a text file; an empty text if it is of another type, or not base64. */
 export function readTextFile({ mediaType, data }: FilePart): string {
   if (!data || !textTypes.test(toBareType(mediaType))) return ''

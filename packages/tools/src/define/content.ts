@@ -142,7 +142,9 @@ function readSource(
     )
   }
   if (typeof data !== 'string') return { data: encodeBase64(data) }
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0) {
+  // A pattern of the whole text may need more stack than there is for one of megabytes.
+  const digits = data.replace(/={1,2}$/, '')
+  if (digits === '' || /[^A-Za-z0-9+/]/.test(digits) || data.length % 4 !== 0) {
     throw new ConfigurationError(`${maker}() takes data as base64 text, or as bytes in a Uint8Array.`)
   }
   return { data }
