@@ -177,6 +177,17 @@ describe('a changed input that does not fit', () => {
     expect(pay.runs.map(({ input }) => input)).toEqual([{ amount: 3 }])
   })
 
+  it('is not looked at where the call was decided before: the answer says by whom', async () => {
+    const { set, rest, toolCallId } = await waiting(paying({ run: () => new Promise(() => {}) }))
+    const run = set.runtime.resume(rest.runId)
+    await set.waitUntilSettled(run.approve(toolCallId, { by: 'ada' }))
+    const late = run.approve(toolCallId, { by: 'bo', input: { amount: 'all' } })
+    expect(await set.waitUntilSettled(late)).toMatchObject({
+      ...{ accepted: false, code: 'not_awaiting_approval' },
+      message: expect.stringContaining('was approved before, by ada') as string,
+    })
+  })
+
   it('is refused by the process that drives the run, where another one has left it in the inbox', async () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)

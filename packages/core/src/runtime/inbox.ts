@@ -187,7 +187,7 @@ interface Approver {
 }
 
 /**
- * Returns why an approver's changed input would not run; `undefined` if it would, or if there is no such call. Where this
+ * Returns why an approver's changed input would not run; `undefined` if it would, or if no such call waits for that. Where this
  * process knows the tool, the input goes the way of the model's: the tool's own check, the guardrails on tool input and the
  * agent's policy. Elsewhere the schema on record says so.
  */
@@ -198,7 +198,7 @@ export async function findChangedInputFault(
 ): Promise<Refusal | undefined> {
   if (command.type !== 'approve' || command.input === undefined) return undefined
   const call = findCall(state, command.toolCallId)
-  if (call === undefined) return undefined
+  if (call?.status !== 'awaiting_approval') return undefined
   const { runId } = state
   const { toolCallId, name } = call
   const { input } = command
