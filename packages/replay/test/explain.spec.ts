@@ -397,11 +397,11 @@ describe('explain', () => {
 
 // What a model wrote and what was shown of it are both in a store, through an export, and gone with its content.
 
-const cards = outputMask({ name: 'cards', pattern: /\d{4}-\d{4}/g, window: 9, replacement: '****' })
+const cards = outputMask({ name: 'cards', pattern: /[w-z]{4}-[w-z]{4}/g, window: 9, replacement: '****' })
 const agent = defineAgent({
   ...{ name: 'desk', instructions: 'Help.', outputStream: { transforms: [cards], nextTurn: 'shown' } },
   model: scriptedModel([
-    { reasoning: 'It is 4242-4242.', text: 'Aaaa aaaa aaaa. Your card is 4242-4242, it is.' },
+    { reasoning: 'It is wxyz-wxyz.', text: 'Aaaa aaaa aaaa. Your card is wxyz-wxyz, it is.' },
   ]),
 })
 
@@ -420,22 +420,22 @@ it('given a run whose replies are masked, then its store holds both texts, verif
   const events = await eventsOf(ledger, run.id)
   expect(checkLaws(events)).toEqual([])
   const deltas = events.filter((event) => event.type === 'assistant_text_delta')
-  expect(deltas.map((event) => event.written ?? event.text).join('')).toContain('4242-4242')
+  expect(deltas.map((event) => event.written ?? event.text).join('')).toContain('wxyz-wxyz')
   expect(deltas.map((event) => event.text).join('')).toBe('Aaaa aaaa aaaa. Your card is ****, it is.')
   expect(await verifyRun(ledger, run.id)).toMatchObject({ ok: true })
   expect((await replayRun(ledger, run.id, () => agent)).divergence).toBeUndefined()
-  expect(JSON.stringify((await foldTo(ledger, run.id)).history)).not.toContain('Your card is 4242')
+  expect(JSON.stringify((await foldTo(ledger, run.id)).history)).not.toContain('Your card is wxyz')
 
-  const secrets = [/\d{4}-\d{4}/g]
+  const secrets = [/[w-z]{4}-[w-z]{4}/g]
   const file = join(folder, 'desk.spec.ts')
   const { fixture } = await exportRegression(ledger, run.id, { file, agents: { from: './desk.ts' }, secrets })
-  expect(readFileSync(fixture, 'utf8')).not.toContain('4242')
+  expect(readFileSync(fixture, 'utf8')).not.toContain('wxyz')
   expect(await replayRegression(fixture, agent, { secrets })).not.toHaveProperty('divergence')
 
   await redact(ledger, run.id, 'all', { by: 'ada', reason: 'asked' })
   const lines: string[] = []
   for await (const line of exportEvents(ledger, run.id)) lines.push(line)
-  expect(lines.join('\n')).not.toMatch(/4242|\*\*\*\*/)
+  expect(lines.join('\n')).not.toMatch(/wxyz|\*\*\*\*/)
   expect(await foldTo(ledger, run.id)).toMatchObject({ phase: 'done' })
 })
 
