@@ -30,7 +30,7 @@ import type {
 type Behaviour = 'succeed' | 'throw' | 'flake' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
 
 interface PlayedCall {
-  tool: string
+  readonly tool: string
   readonly do: Behaviour
   /** How long the tool works, in milliseconds. */
   readonly ms: number
@@ -66,6 +66,7 @@ const toolNames: readonly string[] = [
     'helper',
     'helper',
   ],
+  ...['dig', 'build', 'haul', 'rebuild', 'rebuild'],
   ...['transfer_to_second', 'transfer_to_player', 'transfer_to_user', 'no_such_tool'],
 ]
 const behaviours: readonly Behaviour[] = [
@@ -77,25 +78,12 @@ const behaviours: readonly Behaviour[] = [
   'invalid',
   'malformed',
 ]
-const agentNames: readonly string[] = ['player', 'player', 'guarded', 'brief', 'typed']
+const agentNames: readonly string[] = ['player', 'guarded', 'brief', 'typed', 'careful']
 
 /** The prices of the models, in US dollars per million tokens. */
 export const prices = {
   'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'simulated' },
   'scripted-2': { inputUsd: 1, outputUsd: 5, source: 'simulated' },
-}
-
-/** Tools whose calls go on in the background instead, in some runs. */
-const besideOf: Readonly<Record<string, string>> = {
-  ...{
-    read: 'dig',
-    look: 'dig',
-    tried: 'dig',
-    write: 'build',
-    later: 'build',
-    redo: 'rebuild',
-    tried_redo: 'rebuild',
-  },
 }
 
 /** Draws how a run begins, and all that it is to do. */
@@ -139,17 +127,15 @@ export function drawStart(random: Random, ordinal: number): FleetStart {
     onLimit: pick(['finalize', 'stop', 'ask', undefined]),
   }
   const owner = `owner ${ordinal}`
-  // Some starts work beside the model, and some come by a schedule. Nothing more is drawn for it.
-  if (ordinal === 4)
-    for (const { calls } of steps) for (const call of calls) call.tool = besideOf[call.tool] ?? call.tool
   return {
+    // Some come by a schedule.
     ...(ordinal === 5 && { afterMs: 20_000 }),
     agent: pick(agentNames),
     input: `Play ${ordinal}: ${JSON.stringify(steps)}`,
     options: {
       limits,
       ...(random() < 0.5 && { owner, context: { owner } }),
-      ...(random() < 0.3 && { subject: `customer ${ordinal}` }),
+      ...(random() < 0.4 && { subject: pick(['customer 1', 'customer 2']) }),
     },
   }
 }
@@ -191,7 +177,10 @@ export function createTools(site: Site): readonly Tool[] {
         await site.sleep(name === 'deaf' && attempt === 1 ? timeoutMs + 50 + ms / 2 : ms)
         const doing = input['do']
         if (doing === 'hang') await new Promise(() => {})
-        if (doing === 'progress') report.progress('half')
+        if (doing === 'progress' || name === 'dig' || name === 'rebuild') {
+          report.progress('half')
+          await site.sleep(ms)
+        }
         if (doing === 'throw') throw new Error('broken')
         if (doing === 'flake' && attempt === 1) throw new Error('busy')
         site.outside.set(idempotencyKey, attempt)
@@ -228,14 +217,15 @@ export function createTools(site: Site): readonly Tool[] {
     tool('later', write),
     { ...tool('dig'), background: 'wait' },
     { ...tool('build', write), background: 'leave' },
+    { ...tool('haul', { ...write, check: ask }), background: 'wait' },
     { ...tool('rebuild', { ...write, recovery: 'rerun' }), background: 'wait' },
     withoutSignal(tool('deaf', { retry })),
   ]
 }
 
 const failures: readonly FailureClass[] = [
-  ...(['overloaded', 'network', 'truncated', 'rate_limited', 'timeout', 'server', 'interrupted'] as const),
-  ...(['authentication', 'context_overflow'] as const),
+  ...(['overloaded', 'context_overflow', 'network', 'truncated', 'rate_limited', 'timeout'] as const),
+  ...(['server', 'interrupted', 'authentication'] as const),
 ]
 
 /** A model that plays what the input of the run says, and fails now and then. */
@@ -398,7 +388,15 @@ export function createAgents(site: Site, tools: readonly Tool[]): readonly Agent
     fallbacks: [createModel(site, 'scripted-2')],
     compaction: { maxContextTokens: 400, keepMessages: 3, summarize: createModel(site, 'scripted-2') },
   })
-  return [player, second, helper, guarded, brief, typed]
+  const careful = defineAgent({
+    ...shared,
+    name: 'careful',
+    async prepareTurn() {
+      await site.sleep(site.random() ** 2 * 8_000)
+      return site.random() < 0.3 ? { maxOutputTokens: 1_000 } : undefined
+    },
+  })
+  return [player, second, helper, guarded, brief, typed, careful]
 }
 
 /** The agents for replays, which call no model and run no tool: what their code answers by itself is asked again. */

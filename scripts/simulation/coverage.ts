@@ -109,11 +109,13 @@ export class Coverage {
         .join(', ')
     const legal = listLegal().length - neverMade.size
     const { refused, taken } = this.findTakenIllegals()
+    const rare = [...this.#pairs].filter(([, count]) => count <= 3).sort(([, a], [, b]) => a - b)
     const laws = [...this.laws].sort(([a], [b]) => a - b).map(([law, count]) => `${law}: ${count}`)
     return [
       `events      ${this.events} in ${this.#states.size} states`,
       `happened    ${counts(this.happened)}`,
       `transitions ${legal - this.missingTransitions.length} of ${legal} legal ones made, ${refused} of ${refused + taken.length} illegal ones refused`,
+      `made rarely ${counts(new Map(rare))}`,
       `laws        ${laws.join(', ')}`,
     ]
   }

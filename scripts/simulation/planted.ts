@@ -221,6 +221,39 @@ export const plantedFaults: Readonly<Record<string, readonly Change[]>> = {
       to: 'return next',
     },
   ],
+  'a background call forgotten': [
+    {
+      file: 'core/src/machine/evolve.ts',
+      from: 'const doubted = beside ? { ...next, background: beside } : next',
+      to: 'const { background: _forgotten, ...doubted } = next',
+    },
+  ],
+  'a background call started twice': [
+    {
+      file: 'core/src/machine/background.ts',
+      from: 'if (isRerun(call) && !isHeldWrite(state, call) && !state.cancel)',
+      to: 'if (!isHeldWrite(state, call) && !state.cancel)',
+    },
+    {
+      file: 'core/src/machine/laws.ts',
+      from: "if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile')",
+      to: "if (call.status === 'in_doubt' && call.recovery === 'ask')",
+    },
+  ],
+  'an approval about somebody else': [
+    {
+      file: 'core/src/runtime/session.ts',
+      from: 'const standing = before && isAboutSame ?',
+      to: 'const standing = before ?',
+    },
+  ],
+  'a refusal that is not true': [
+    {
+      file: 'core/src/machine/decide.ts',
+      from: 'if (now !== undefined && max > now) {',
+      to: 'if (now !== undefined && max > now + 1) {',
+    },
+  ],
   'a context lent': [
     {
       file: 'core/src/runtime/run-context.ts',

@@ -1,9 +1,10 @@
-import type { RunId, RuntimeEvent } from '@tallystick/core'
+import type { CommandAcknowledgement, RunId, RuntimeEvent } from '@tallystick/core'
 import {
   type EventOf,
   type EventType,
   type Json,
   type OutsideCommand,
+  parseRunId,
   toCanonicalJson,
 } from '@tallystick/core/vocabulary'
 import type { BudgetViolation } from '../judges/budgets.ts'
@@ -255,4 +256,91 @@ function judgeEdited(
   const [found, wanted] = [begins, left].map((each) => toCanonicalJson(each as unknown as Json))
   const what = `it begins with ${begins.length} messages, which are not the ${left.length} that the edit before has left`
   return found === wanted ? [] : [{ law: 7, runId: events[0]?.runId as RunId, seq: 1, what }]
+}
+
+/** The reasons of a refusal. */
+type RefusalCode = Extract<CommandAcknowledgement, { readonly accepted: false }>['code']
+
+/** An answer to a command, and the events of the run that it is about when it was sent and when it was answered. */
+export interface JudgedAnswer {
+  readonly command: OutsideCommand
+  readonly code: RefusalCode
+  readonly events: readonly RuntimeEvent[]
+  /** The number of the events that were on record when it was sent. */
+  readonly from: number
+  /** The latest time that a clock of a process shows. */
+  readonly now: number
+}
+
+/** Law 15, for the sender of a refused command: what the answer says was so at some moment between the two. */
+export function isRefusalTrue({ events, from, ...asked }: JudgedAnswer): boolean {
+  for (let count = Math.min(from, events.length); count <= events.length; count++)
+    if (mayRefuse({ ...asked, events: events.slice(0, count) })) return true
+  return false
+}
+
+function mayRefuse({ command, code, events, now }: Omit<JudgedAnswer, 'from'>): boolean {
+  const about = 'toolCallId' in command ? events.filter((each) => each.toolCallId === command.toolCallId) : []
+  const question = 'toolCallId' in command ? findQuestion(about) : undefined
+  const hasResult = about.some(isType('tool_result'))
+  // What was removed from the record says nothing of it.
+  if (about.some(({ removed }) => removed !== undefined)) return true
+  switch (code) {
+    case 'run_finished':
+      return events.some(isType('run_finished'))
+    case 'unknown_call':
+      return hasResult || !about.some(isType('tool_request_ready'))
+    case 'not_awaiting_approval': {
+      if (question === undefined) return true
+      const { attempt = 1, inputDigest = question.inputDigest } = command as Partial<SentDecision['command']>
+      return attempt !== question.attempt || inputDigest !== question.inputDigest
+    }
+    case 'approval_expired':
+      return question?.expiresAt !== undefined && question.expiresAt <= now
+    case 'not_an_approver':
+    case 'approved_before':
+      return question?.approvers !== undefined
+    case 'no_standing_approval': {
+      const held = 'standing' in command && typeof command.standing === 'string' && command.standing
+      const standing = held ? listStandingAtEnd(events).get(held) : undefined
+      return standing === undefined || standing.expiresAt <= now
+    }
+    case 'not_deferred': {
+      const deferred = about.findLast(isType('tool_deferred'))
+      return deferred === undefined || hasResult || parseRunId(deferred.receipt) !== undefined
+    }
+    case 'not_raised': {
+      if (command.type !== 'raise_limit') return false
+      const [start] = events
+      const { limits, parent } = start?.type === 'run_started' ? start : {}
+      const raised = events.filter(isType('limit_raised')).findLast(({ limit }) => limit === command.limit)
+      const max = raised?.max ?? limits?.[command.limit as 'maxTurns']
+      return max === undefined || command.max <= max || parent?.grant !== undefined
+    }
+    case 'already_cancelled':
+    case 'cancelled':
+      return events.some(isType('cancel_requested'))
+    case 'not_supported':
+      return question?.approvers !== undefined || events.some(isType('schedule_set'))
+    case 'invalid_input':
+      return 'input' in command && question !== undefined
+    case 'drained':
+      return true
+    // Nobody here sends what these are about.
+    case 'malformed':
+    case 'not_finished':
+    case 'not_scheduled':
+    case 'run_exists':
+      return false
+  }
+}
+
+/** The question about a call that is open. */
+function findQuestion(about: readonly RuntimeEvent[]): Recorded<'approval_requested'> | undefined {
+  const question = about.findLast(isType('approval_requested'))
+  const isOver = about.some(
+    (each) =>
+      each.seq > (question?.seq ?? 0) && (each.type === 'approval_decided' || each.type === 'tool_result'),
+  )
+  return isOver ? undefined : question
 }

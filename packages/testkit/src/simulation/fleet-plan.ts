@@ -31,10 +31,11 @@ export type FleetAct =
   | 'redact'
   | 'edit'
   | 'feedback'
+  | 'mistake'
 
 export const fleetActs: readonly FleetAct[] = [
   ...(['cancel', 'steer', 'queue', 'fork', 'branch', 'raise', 'resume', 'redact'] as const),
-  ...(['edit', 'feedback'] as const),
+  ...(['edit', 'feedback', 'mistake'] as const),
 ]
 
 /** A run that is to begin. */

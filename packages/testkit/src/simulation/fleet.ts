@@ -1,5 +1,6 @@
 import {
   type Agent,
+  type CommandAcknowledgement,
   ConfigurationError,
   createRuntime,
   type Ledger,
@@ -20,6 +21,7 @@ import {
 import { evolve, findCall, listPendingApprovals } from '@tallystick/core/machine'
 import {
   type EventOf,
+  extractRunId,
   isAfterEnd,
   type Json,
   type JsonObject,
@@ -33,6 +35,7 @@ import { checkBudgets } from '../judges/budgets.ts'
 import { checkLaws } from '../judges/laws.ts'
 import {
   findSharedSeq,
+  isRefusalTrue,
   judgeApprovals,
   judgeFirings,
   judgeSessions,
@@ -176,8 +179,10 @@ class FleetWorld {
   readonly #decisions = new Map<string, SentDecision>()
   /** The standing approvals of which a person has been told that they are withdrawn. */
   readonly #withdrawn = new Set<string>()
-  /** What is to happen as soon as a call of a run has been approved. */
-  readonly #onApproved = new Map<RunId, (seq: number) => void>()
+  /** How far ahead of the world's time a clock has been, in milliseconds. */
+  #mostAheadMs = 0
+  /** What is to happen as soon as a run has recorded an event, by type and run. */
+  readonly #awaited = new Map<string, (seq: number) => void>()
   /** What was asked for and has no answer yet. */
   #pending = 0
   #isReady = false
@@ -312,6 +317,7 @@ class FleetWorld {
   // Processes
 
   #createLife(name: string, machine: string, aheadMs: number): Life {
+    this.#mostAheadMs = Math.max(this.#mostAheadMs, aheadMs)
     return { name, machine, number: 0, actor: this.#world.actor(name), sites: [], aheadMs }
   }
 
@@ -446,6 +452,7 @@ class FleetWorld {
         break
       case 'clock_jump':
         life.aheadMs += stored ? forMs * 20 : -forMs
+        this.#mostAheadMs = Math.max(this.#mostAheadMs, life.aheadMs)
         break
       case 'duplicate_wakes':
         void this.#wakeAll()
@@ -579,15 +586,18 @@ class FleetWorld {
     const message = toMessage(`Also ${key}.`)
     switch (act) {
       case 'cancel':
-        return this.#send(
-          store,
-          runId,
-          { type: 'cancel', by: 'Kim', reason: 'No longer needed.' },
-          { key, process },
-        )
       case 'steer':
-      case 'queue':
-        return this.#send(store, runId, { type: act, message, receipt: key }, { key, process })
+      case 'queue': {
+        const command: OutsideCommand =
+          act === 'cancel'
+            ? { type: act, by: 'Kim', reason: 'No longer needed.' }
+            : { type: act, message, receipt: key }
+        const send = (): void => this.#send(store, runId, command, { key, process })
+        // Some come at once after a step of the run.
+        const random = this.#world.chance(key)
+        const step = random() < 0.6 && awaitedSteps[Math.floor(random() * awaitedSteps.length)]
+        return step ? void this.#awaited.set(`${step} ${runId}`, send) : send()
+      }
       case 'fork':
         return this.#fork(begun, process, key)
       case 'branch':
@@ -596,6 +606,8 @@ class FleetWorld {
         return this.#redact(begun, key)
       case 'edit':
         return this.#edit(begun, process, key)
+      case 'mistake':
+        return this.#send(store, runId, this.#drawMistake(begun, key), { key, process })
       case 'feedback':
         return this.#insist(key, async () => {
           const { site } = this.#siteOf(this.#living(process), store)
@@ -610,6 +622,25 @@ class FleetWorld {
     }
   }
 
+  /** Somebody asks for what nothing waits for, most of the time: looks at another call, or at an old page. */
+  #drawMistake({ runId, store }: Begun, key: string): OutsideCommand {
+    const random = this.#world.chance(key)
+    const requests = this.#readEvents(store, runId).filter(({ type }) => type === 'tool_request_ready')
+    const { toolCallId = `call_${runId.replaceAll('-', '')}_9_1_9` } =
+      random() < 0.2 ? {} : (requests[Math.floor(random() * requests.length)] ?? {})
+    const about = { toolCallId, by: 'person 6' }
+    const choice = Math.floor(random() * 6)
+    if (choice === 0) return { type: 'withdraw', standing: toolCallId, by: 'person 6' }
+    if (choice === 1) return { type: 'settle', toolCallId, outcome: 'failed', content: [] }
+    if (choice === 2) return { type: 'raise_limit', limit: 'maxTurns', max: 1, by: 'person 6' }
+    const decision = {
+      ...about,
+      attempt: 1 + Math.floor(random() * 2),
+      inputDigest: `sha256:${'0'.repeat(64)}`,
+    }
+    return choice === 3 ? { type: 'deny', ...decision, reason: 'No.' } : { type: 'approve', ...decision }
+  }
+
   /** Forks a run somewhere, or as soon as a call of it has been approved, which is then about to be performed. */
   #fork(begun: Begun, process: number, key: string): void {
     const random = this.#world.chance(key)
@@ -618,7 +649,9 @@ class FleetWorld {
     const writes = choice < 0.3 ? 'run' : choice < 0.6 ? 'ask' : 'stub'
     const { runId, store } = begun
     if (random() < 0.5)
-      this.#onApproved.set(runId, (seq) => this.#forkAt(begun, { process, key, writes, at: () => seq }))
+      this.#awaited.set(`approval_decided ${runId}`, (seq) =>
+        this.#forkAt(begun, { process, key, writes, at: () => seq }),
+      )
     else {
       const at = (): number =>
         1 + Math.floor(place * (this.#stores[store]?.model.runs.get(runId)?.events.length ?? 0))
@@ -748,9 +781,12 @@ class FleetWorld {
       this.#decisions.set(key, { command, person: person ?? command.by })
     const isPosted = this.#world.chance(`way of ${key}`)() < 0.7
     this.#insist(key, async () => {
+      const asked = ('toolCallId' in command && extractRunId(command.toolCallId)) || runId
+      const sent = { command, key, asked, from: this.#readEvents(store, asked).length }
       if (isPosted) {
         const { site } = this.#siteOf(this.#desk, store)
         const answer = await site.runtime.post(runId, command, { key })
+        this.#judgeAnswer(store, answer, sent)
         if (answer.accepted) await this.#wake(store, answer.wake)
         else onRefused?.()
         this.#world.note(
@@ -762,6 +798,7 @@ class FleetWorld {
       const { site } = this.#siteOf(this.#living(process), store)
       try {
         const answer = await site.runtime.send(runId, command, { key })
+        this.#judgeAnswer(store, answer, sent)
         if (!answer.accepted) onRefused?.()
         else if (command.type === 'withdraw') this.#withdrawn.add(command.standing)
         this.#world.note(
@@ -777,6 +814,39 @@ class FleetWorld {
     })
   }
 
+  #readEvents(index: number, runId: RunId): readonly RuntimeEvent[] {
+    const { model, show } = this.#stores[index] as SimulatedStore
+    return model.runs.get(runId)?.events.map(show) ?? []
+  }
+
+  /** Law 15: a refusal says what is so. */
+  #judgeAnswer(
+    store: number,
+    answer: CommandAcknowledgement,
+    {
+      command,
+      key,
+      asked,
+      from,
+    }: {
+      readonly command: OutsideCommand
+      readonly key: string
+      readonly asked: RunId
+      readonly from: number
+    },
+  ): void {
+    // Where another process has refused it, nobody here knows why.
+    if (answer.accepted || answer.message.includes('the run had moved on')) return
+    const events = this.#readEvents(store, asked)
+    const now = this.#world.now + this.#mostAheadMs
+    const { code, message } = answer
+    if (!isRefusalTrue({ command, code, events, from, now }))
+      this.#fault(
+        15,
+        `${command.type} to ${asked} (${key}) was refused as ${code}, which it was not: ${message}`,
+      )
+  }
+
   #onAppended(store: number, events: readonly RuntimeEvent[]): void {
     const [first] = events
     const shared = findSharedSeq(
@@ -785,10 +855,12 @@ class FleetWorld {
     for (const event of events) {
       if (event.type === 'approval_applied' && event.seq > shared) this.#applied(event)
       if (event.type === 'approval_decided' && event.standing && !event.elsewhere)
-        this.#withdraw(store, event)
+        this.#withdraw(store, event, event.toolCallId)
+      if (event.type === 'run_started')
+        for (const { toolCallId } of event.standing ?? []) this.#withdraw(store, event, toolCallId)
       this.#world.note(`store ${store + 1}`, () => describeEvent(event))
       if (event.type === 'approval_requested') this.#answer(store, event)
-      if (event.type === 'approval_decided' && event.approved) this.#onceApproved(event)
+      if (event.type !== 'approval_decided' || event.approved) this.#happenOnce(event)
       if (event.type === 'tool_deferred') this.#settle(store, event)
       // Its process may die, or have died before this append arrived.
       if (event.type === 'run_started' && shared > 0)
@@ -797,9 +869,11 @@ class FleetWorld {
     }
   }
 
-  #onceApproved({ runId, seq }: RuntimeEvent): void {
-    this.#onApproved.get(runId)?.(seq)
-    this.#onApproved.delete(runId)
+  #happenOnce({ type, runId, seq }: RuntimeEvent): void {
+    const key = `${type} ${runId}`
+    const happen = this.#awaited.get(key)
+    this.#awaited.delete(key)
+    happen?.(seq)
   }
 
   /** Law 13: once its end was confirmed, a standing approval lets nothing more through, whatever its record says. */
@@ -809,15 +883,14 @@ class FleetWorld {
       this.#fault(13, `run ${runId}, event ${seq}: ${standing} lets a call through, and was withdrawn`)
   }
 
-  /** Some standing approvals are withdrawn: in their run, or in the session once that run has ended. */
-  #withdraw(
-    store: number,
-    { runId, toolCallId: standing, seq }: EventOf<'approval_decided'> & RuntimeEvent,
-  ): void {
-    const key = `withdrawal ${standing} ${seq}`
+  /** Some standing approvals are withdrawn: in a run that has them, or in the session once that run has ended. */
+  #withdraw(store: number, { runId, seq }: RuntimeEvent, standing: string): void {
+    const key = `withdrawal ${standing} ${runId} ${seq}`
     const random = this.#world.chance(key)
-    if (random() < 0.4) return
-    this.#world.after(Math.floor(random() ** 2 * 20_000), this.#people, () => {
+    if (random() < 0.15) return
+    // Some do so as soon as they see it.
+    const longestMs = [0, 20, 2_000, 20_000][Math.floor(random() * 4)] ?? 0
+    this.#world.after(Math.floor(random() * longestMs), this.#people, () => {
       this.#count('withdraw')
       const process = Math.floor(random() * 8)
       const sessionId = this.#findSession(store, runId)
@@ -969,6 +1042,12 @@ class FleetWorld {
   }
 }
 
+/** The steps of a run after which somebody sends it something. */
+const awaitedSteps = [
+  ...(['tool_results_injected', 'assistant_message_finished', 'run_resumed'] as const),
+  'background_ended' as const,
+]
+
 /** Somebody who is asked to approve. */
 interface AskedPerson {
   readonly by: string
@@ -979,8 +1058,8 @@ interface AskedPerson {
 
 /** Some approvals also let later calls through. */
 function drawStanding(random: Random): { readonly standing?: StandingOptions } {
-  if (random() < 0.7) return {}
-  const expiresInMs = 1 + Math.floor(random() ** 2 * 60_000)
+  if (random() < 0.3) return {}
+  const expiresInMs = 1 + Math.floor(random() ** 2 * 300_000)
   return { standing: { for: random() < 0.5 ? 'session' : 'equal_input', expiresInMs } }
 }
 
