@@ -496,6 +496,9 @@ class FleetWorld {
         () => settle(true),
         (error: unknown) => {
           this.#world.note('people', () => `${what}: ${String(error)}`)
+          // A process that was asked to stop is followed by another one, which can be asked.
+          if (error instanceof ConfigurationError && error.message.includes('was drained'))
+            return settle(false)
           if (error instanceof ConfigurationError && isFinal(error)) return settle(true)
           this.#requireExpected(error, what)
           settle(false)
@@ -1072,7 +1075,7 @@ const withCalls: ReadonlySet<string> = new Set(['assistant_message_finished', 't
 
 /** Trying again would change nothing: of an event that a power loss took, too. */
 function isFinal({ message }: ConfigurationError): boolean {
-  return /drain|idempotency key|fork|cannot be made|cannot begin from/i.test(message)
+  return /idempotency key|fork|cannot be made|cannot begin from/i.test(message)
 }
 
 function toText(events: readonly RuntimeEvent[] = []): string {
