@@ -1,7 +1,7 @@
 import { rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { awaitInspector, visit } from './kit/inspector.ts'
+import { awaitInspector, type Inspector, visit } from './kit/inspector.ts'
 import { openShop } from './kit/shop.ts'
 import { startTallystickFrom, tallystickFrom } from './kit/tallystick.ts'
 
@@ -19,14 +19,19 @@ export default { agents: [defineAgent({ name: 'waiter', instructions: answer, mo
   )
 }
 
+async function startDev(folder: string, answer: string): Promise<Inspector> {
+  await symlink(join(import.meta.dirname, '../node_modules'), join(folder, 'node_modules'))
+  await writeProject(folder, answer)
+  const inspector = await awaitInspector(startTallystickFrom(folder, 'dev', 'new.db'))
+  onTestFinished(() => inspector.work.kill('SIGTERM'))
+  return inspector
+}
+
 describe('dev', () => {
   it('makes a ledger, starts runs, and takes a change of what the configuration imports, after an error as well', async () => {
     await using shop = await openShop()
-    await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
-    await writeProject(shop.folder, 'Tea.')
-    const inspector = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
+    const inspector = await startDev(shop.folder, 'Tea.')
     const { work, url } = inspector
-    onTestFinished(() => work.kill('SIGTERM'))
     const { get, post } = await visit(inspector)
     const run = async (): Promise<unknown> => {
       const started = await post('/runs', { agent: 'waiter', input: 'Hello.' })
@@ -49,10 +54,7 @@ describe('dev', () => {
 
   it('takes each change of a file that is replaced, as editors and git do', async () => {
     await using shop = await openShop()
-    await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
-    await writeProject(shop.folder, 'Tea 0.')
-    const { work } = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
-    onTestFinished(() => work.kill('SIGTERM'))
+    const { work } = await startDev(shop.folder, 'Tea 0.')
     const [file, written] = [join(shop.folder, 'answer.mjs'), join(shop.folder, 'written')]
     for (const answer of ['Tea 1.', 'Tea 2.', 'Tea 3.']) {
       await writeFile(
@@ -72,9 +74,7 @@ describe('dev', () => {
 
   it('ends when the process is killed that started it', async () => {
     await using shop = await openShop()
-    await symlink(join(import.meta.dirname, '../node_modules'), join(shop.folder, 'node_modules'))
-    await writeProject(shop.folder, 'Tea.')
-    const inspector = await awaitInspector(startTallystickFrom(shop.folder, 'dev', 'new.db'))
+    const inspector = await startDev(shop.folder, 'Tea.')
     const { get } = await visit(inspector)
     expect((await get('/inspector/self')).status).toBe(200)
     inspector.work.kill('SIGKILL')

@@ -452,6 +452,11 @@ describe('runtime.post', () => {
     expect(await set.waitUntilSettled(other.drive(run.id))).toMatchObject({ status: 'done' })
     expect(pay.runs).toHaveLength(1)
     expect(await web.post(run.id, approve, { key: 'b' })).toMatchObject({ accepted: false, wake })
+    // It is refused now for what it did itself: its first answer was lost, say.
+    expect(await web.post(run.id, approve, { key: 'a' })).toEqual({ accepted: true, wake })
+    const again = other.send(run.id, approve, { key: 'a' })
+    await expect(set.waitUntilSettled(again)).rejects.toMatchObject({ kind: 'unique' })
+    expect(await web.post(run.id, deny, { key: 'a' })).toMatchObject({ accepted: false, wake })
   })
 
   it('refuses what the run does not allow, and what is no command', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Command } from '@commander-js/extra-typings'
 import { ConfigurationError } from '@tallystick/core'
-import { debounceTime, firstValueFrom, from, ignoreElements, map, merge } from 'rxjs'
+import { debounceTime, firstValueFrom, from, ignoreElements, map, merge, tap } from 'rxjs'
 import { configHelp, parsePort, rolesHelp } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource } from '../command/context.ts'
 import { withConfig } from '../drive/agents.ts'
@@ -95,9 +95,8 @@ async function restartOnChange(
         const child = start()
         using files = new LoadedFiles(child, before)
         const ended = once(child, 'exit')
-        const waiting = from(ended).subscribe(() =>
-          context.say('Waiting for a change of the configuration, or of a file that it imports.'),
-        )
+        const waitForChange = (): void =>
+          context.say('Waiting for a change of the configuration, or of a file that it imports.')
         const isStopped = await firstValueFrom(
           merge(
             files.changed$.pipe(
@@ -105,10 +104,9 @@ async function restartOnChange(
               map(() => false),
             ),
             stop$.pipe(map(() => true)),
-            from(ended).pipe(ignoreElements()),
+            from(ended).pipe(tap(waitForChange), ignoreElements()),
           ),
         )
-        waiting.unsubscribe()
         // Ctrl-C reaches all processes of a terminal; another signal only this one.
         child.kill('SIGTERM')
         const hanging = setTimeout(() => child.kill('SIGKILL'), 10 * graceMs)

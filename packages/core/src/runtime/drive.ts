@@ -288,6 +288,7 @@ export async function postCommand(
           ...{ runId: asked, ledger, agents: parts.agents, clock: host.clock, context: undefined },
         })
   if (refusal) {
+    if (await isObeyed(ledger, runId, command, key)) return { accepted: true, wake }
     const sent = new SentCommands(asked, ledger, host.clock)
     return { ...(await sent.refused(command, refusal)), wake }
   }
@@ -295,7 +296,10 @@ export async function postCommand(
   // late for a root that is about to rest.
   const target = 'toolCallId' in command ? wake : runId
   const isFresh = await ignoreEnded(ledger.put(target, { key, command, at: host.clock.now() }, { within }))
-  if (isFresh === undefined) return { accepted: false, ...refuseAtEnd(target), wake }
+  if (isFresh === undefined) {
+    if (await isObeyed(ledger, runId, command, key)) return { accepted: true, wake }
+    return { accepted: false, ...refuseAtEnd(target), wake }
+  }
   if (!isFresh) {
     for (const each of new Set([target, asked])) {
       if ((await findSentBefore(ledger, each, command, key)) === 'another')
@@ -303,6 +307,21 @@ export async function postCommand(
     }
   }
   return { accepted: true, wake }
+}
+
+/**
+ * True for a command that was obeyed before under its key. Where it is refused now, that may be for its own effect: its first
+ * answer was lost.
+ */
+export async function isObeyed(
+  ledger: Ledger,
+  runId: RunId,
+  command: OutsideCommand,
+  key: string,
+): Promise<boolean> {
+  const asked = ('toolCallId' in command && extractRunId(command.toolCallId)) || runId
+  if (!(await isDescendantOf(ledger, asked, runId))) return false
+  return (await findSentBefore(ledger, asked, command, key)) === 'record'
 }
 
 /** Finds the run to drive for a run: the highest one above it that has not ended, nor was dropped. */

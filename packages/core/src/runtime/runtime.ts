@@ -11,7 +11,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import { findHostDigest, createUniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, numberFrom, filledText, requireOptions } from '../values/option.ts'
-import { describeUnreadAnswer } from './commands.ts'
+import { createDuplicateSendError, describeUnreadAnswer } from './commands.ts'
 import {
   appendToSession,
   branchOptions,
@@ -20,7 +20,7 @@ import {
   sessionEditOptions,
   withdrawFromSession,
 } from './edit-session.ts'
-import { driveOptions, driveRun, postCommand, postOptions, requireNoWait } from './drive.ts'
+import { driveOptions, driveRun, isObeyed, postCommand, postOptions, requireNoWait } from './drive.ts'
 import { readInterruptedRuns, readSuspendedRuns } from './follow-run.ts'
 import { findFeedbackFault, recordFeedback } from './feedback.ts'
 import type { ForkOptions } from './fork.ts'
@@ -93,7 +93,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         const { key, context } = own
         const fault = placeFault('the command', outsideCommand(command))
         if (fault) return refuseMalformedCommand('send', fault)
-        return await runs.driverFor(runId, { context }).send(command, key)
+        const driver = runs.driverFor(runId, { context })
+        const answer = await driver.send(command, key)
+        if (
+          key !== undefined &&
+          !answer.accepted &&
+          (await isObeyed(driver.ledger, driver.runId, command, key))
+        )
+          throw createDuplicateSendError(driver.runId, key)
+        return answer
       }),
     settle: (runId, toolCallId, result, own = {}) =>
       runs.answer(describeUnreadAnswer('settle', runId), async () => {

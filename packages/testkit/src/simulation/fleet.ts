@@ -843,6 +843,12 @@ class FleetWorld {
     const events = this.#readEvents(store, asked)
     const now = this.#world.now + this.#mostAheadMs
     const { code, message } = answer
+    const obeyed = events.find(({ inboxKey }) => inboxKey === key)
+    if (obeyed !== undefined)
+      this.#fault(
+        15,
+        `${command.type} to ${asked} (${key}) was refused, and event ${obeyed.seq} records it: ${message}`,
+      )
     if (!isRefusalTrue({ command, code, events, from, now }))
       this.#fault(
         15,
