@@ -301,7 +301,10 @@ describe('a schedule', () => {
     const [{ startedRun } = {}] = await firings(ledger, scheduleId)
     expect(fired).toMatchObject({ status: 'parked', wakeAt: even.now() + hour, started: [startedRun] })
     expect(await due()).toEqual([startedRun])
+    // The first process may have died before it woke the run.
+    expect(await process().drive(scheduleId)).toMatchObject({ started: [startedRun] })
     expect(await worker.drive(startedRun!)).toMatchObject({ status: 'done' })
+    expect(await process().drive(scheduleId)).not.toHaveProperty('started')
   })
 
   it('once, later than a ledger can say, is due at the last moment that it can', async () => {

@@ -11,7 +11,7 @@ import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../va
 import type { Cancel } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { postEndedChildren } from './children.ts'
+import { hasEnded, postEndedChildren } from './children.ts'
 import type { Stretch } from './drive.ts'
 import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
@@ -151,6 +151,10 @@ export class RunLoop {
     this.#takesChildrenOver = withChildren
     const { parts, runId } = this.#run
     const found = await this.#load()
+    // The process that fired the schedule may have died before it woke the run which that had started.
+    const { runId: fired } = found.schedule?.lastRun ?? {}
+    if (fired && (await parts.ledger.head(fired)) && !(await hasEnded(parts.ledger, fired)))
+      this.#stretch?.started.add(fired)
     if (found.phase === 'done') return found
     await this.#run.restoreContext(found)
     this.#run.requireDrivable(found)
