@@ -48,7 +48,7 @@ export interface Rest {
   readonly wakeAt?: number
   /** A command has come that nobody has decided yet, for the run or a child run: drive the run again. */
   readonly pending: boolean
-  /** Runs that it has started as a schedule: they are on record, and have to be driven. */
+  /** Runs that it has started as a schedule, the last one until that has ended: they are on record, and have to be driven. */
   readonly started?: readonly RunId[]
 }
 
